@@ -49,7 +49,7 @@ class Commands(SphinxDirective):
             section += nodes.paragraph("", " ".join(text.split()))
         described = nodes.definition_list()
         for one in (*arguments, *options):
-            called = _called(one) if one in arguments else ", ".join((*one.opts, *one.secondary_opts))
+            called = _name(one) if one in arguments else ", ".join((*one.opts, *one.secondary_opts))
             text = " ".join((getattr(one, "help", None) or "").split())
             described += nodes.definition_list_item(
                 "", nodes.term("", "", nodes.literal(text=called)), nodes.definition("", nodes.paragraph("", text))
@@ -59,6 +59,12 @@ class Commands(SphinxDirective):
 
 
 def _called(argument: Any) -> str:
+    """An argument in a line of usage: in brackets where it may be left out, with dots where there may be several."""
+    name = _name(argument) if argument.required else f"[{_name(argument)}]"
+    return f"{name}..." if argument.nargs == -1 else name
+
+
+def _name(argument: Any) -> str:
     return str(argument.metavar or argument.name.upper())
 
 

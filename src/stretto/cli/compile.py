@@ -32,12 +32,14 @@ def compile_kernels(
         list[str] | None,
         typer.Argument(
             help="tecs (CEQL), nfab (SASE+), latest (EQL), rows (MATCH_RECOGNIZE), timed (gaps), timeouts, totals (counts and sums), "
-            "afa, dataflow; all if none is named."
+            "afa, dataflow; all if none is named.",
+            metavar="ENGINE",
         ),
     ] = None,
 ) -> None:
-    """Compile the engines' kernels into the cache of this machine, as for an image whose first query is to be fast.
+    """Compile the engines' kernels into the cache of this machine.
 
+    This is for an image, or a machine, whose first query is to be fast.
     Without it, the first query of an engine runs as Python while its kernels are compiled in the background.
     """
     from stretto import _jit

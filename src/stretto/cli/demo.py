@@ -14,10 +14,14 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    out: Annotated[Path | None, typer.Option(help="Draw the longest chain into this file (.png or .svg).")] = None,
-    flights: Annotated[Path | None, typer.Option(help="The flights, where this is no clone of the repository.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Draw the longest chain into this file (.png or .svg).", metavar="FILE")
+    ] = None,
+    flights: Annotated[
+        Path | None, typer.Option(help="The flights, where this is no clone of the repository.", metavar="FILE")
+    ] = None,
 ) -> None:
-    """Find the delays that aircraft carried from flight to flight in 2013, on local Spark."""
+    """Find delays that aircraft carried from flight to flight in 2013. It runs on local Spark."""
     from stretto.demo import FLIGHTS, run
 
     run(out, flights=flights or FLIGHTS)

@@ -50,8 +50,9 @@ def doctor(
     spark: Annotated[bool, typer.Option("--spark", help="Also start Spark, which is needed then.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at what stretto needs on this machine: versions, Java, compiled kernels, memory, what may be installed.
+    """Look at what stretto needs on this machine.
 
+    It looks at versions, Java, compiled kernels and memory, and says what may be installed.
     Exit code 1: something that is needed is missing or does not fit.
     """
     findings = list(look(spark=spark))

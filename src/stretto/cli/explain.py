@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
 def explain(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
     data: Annotated[
-        list[str] | None, typer.Argument(help="Events to check it against, as for match.", metavar="[DATA]...")
+        list[str] | None, typer.Argument(help="Events to check it against, as for match.", metavar="DATA")
     ] = None,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
@@ -67,17 +67,24 @@ def explain(  # noqa: PLR0913 - the options of the command
     ] = None,
     language: Annotated[Explained | None, typer.Option(help=EXPLAINED_HELP)] = None,
     counts: Annotated[
-        bool, typer.Option(help="Read DATA, and count the events that complete each step, or get to each state.")
+        bool,
+        typer.Option("--counts", help="Read DATA, and count the events that complete each step, or get to each state."),
     ] = False,
     sequence: Annotated[
         str | None, typer.Option(help="Column that orders events of one time, for --counts.", metavar="COLUMN")
     ] = None,
     draw: Annotated[
         Path | None,
-        typer.Option(help="Draw the automaton, with --counts the steps with their numbers: .svg, .png, .pdf or .dot."),
+        typer.Option(
+            help="Draw the automaton, with --counts the steps with their numbers: .svg, .png, .pdf or .dot.",
+            metavar="FILE",
+        ),
     ] = None,
 ) -> None:
-    """Show what QUERY means and how it runs: CEQL, SASE+, EQL, SQL with MATCH_RECOGNIZE, or an automaton (TOML or JSON)."""
+    """Show what QUERY means and how it runs.
+
+    It is CEQL, SASE+, EQL, SQL with MATCH_RECOGNIZE, or an automaton (TOML or JSON).
+    """
     if counts and not data:
         raise OptionError("--counts needs events: stretto explain QUERY DATA --counts")
     text = read_statement_text(query) if language is None and has_clause(query) else read_query(query, language)

@@ -71,8 +71,10 @@ def register(app: typer.Typer) -> None:
 
 def match(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA...")],
-    out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
+    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.", metavar="FILE")
+    ] = None,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     engine: Annotated[Engine, typer.Option(help="Run in this process, or on Spark.")] = Engine.embedded,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
@@ -102,6 +104,7 @@ def match(  # noqa: PLR0913 - the options of the command
         str | None,
         typer.Option(
             help="Read DATA as a stream, row by row, whose events are late by at most so much: ticks, '5 s', or 'inf'.",
+            metavar="SPAN",
         ),
     ] = None,
     speculation: Annotated[
@@ -109,6 +112,7 @@ def match(  # noqa: PLR0913 - the options of the command
         typer.Option(
             help="How far matches go ahead of what is certain, as --disorder; 'inf': they come at once. A column 'sign' says "
             "-1 where one is taken back.",
+            metavar="SPAN",
         ),
     ] = None,
     late: Annotated[
@@ -120,10 +124,11 @@ def match(  # noqa: PLR0913 - the options of the command
         typer.Option(
             help="How much may be listed: rows, bytes such as '2 GiB', or 'inf'. Without it a table that is shown may take a quarter "
             "of the memory; files and --json are written piece by piece, and have no bound.",
+            metavar="AMOUNT",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
-    rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0)] = 20,
+    rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0, metavar="NUMBER")] = 20,
 ) -> None:
     """Find the complex events of QUERY in DATA."""
     text = read_query(query, language)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RULES_HELP = "A folder of .toml files with rules, one such file, or a table of rules: .parquet, .csv, .jsonl or .arrow."
 Rules = Annotated[str, typer.Argument(help=RULES_HELP, metavar="RULES")]
-Ids = Annotated[list[str] | None, typer.Argument(help="Rules by their ids; all if none is named.", metavar="[ID]...")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Rules by their ids; all if none is named.", metavar="ID")]
 
 
 class OnLimit(StrEnum):
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run_tests(rules: Rules, ids: Ids = None) -> None:
-    """Run the tests of rules; the exit code is 1 where one fails, or where a file is wrong."""
+    """Run the tests of rules. The exit code is 1 where one fails, or where a file is wrong."""
     read = _read(rules)
     found = read.test(ids or ())
     failed = [row for row in found.to_pylist() if not row["passed"]]
@@ -63,8 +63,10 @@ def run_tests(rules: Rules, ids: Ids = None) -> None:
 
 def match(  # noqa: PLR0913 - the options of the command
     rules: Rules,
-    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA...")],
-    out: Annotated[Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.")] = None,
+    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.", metavar="FILE")
+    ] = None,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
     time: Annotated[
@@ -77,7 +79,8 @@ def match(  # noqa: PLR0913 - the options of the command
         str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="How much all rules may list: rows, bytes such as '2 GiB', or 'inf'.")
+        str | None,
+        typer.Option(help="How much all rules may list: rows, bytes such as '2 GiB', or 'inf'.", metavar="AMOUNT"),
     ] = None,
     on_limit: Annotated[
         OnLimit,
@@ -85,7 +88,7 @@ def match(  # noqa: PLR0913 - the options of the command
     ] = OnLimit.error,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Show a row for each rule in place of the matches.")] = False,
-    rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0)] = 20,
+    rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0, metavar="NUMBER")] = 20,
 ) -> None:
     """Match all rules over DATA in one pass."""
     read = _read(rules)
@@ -109,7 +112,7 @@ def match(  # noqa: PLR0913 - the options of the command
 
 
 def explain(rules: Rules, ids: Ids = None) -> None:
-    """List rules; of those that are named, say what their queries mean and how they run."""
+    """List rules, or explain some. Of those that are named it says what their queries mean and how they run."""
     read = _read(rules)
     console = Console(highlight=False)
     for rule in read.chosen(ids) if ids else ():

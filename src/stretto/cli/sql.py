@@ -23,13 +23,15 @@ def sql(
     table: Annotated[
         list[str] | None,
         typer.Option(
-            help="A table of the statement, and where it is, as for match. As often as needed.",
+            help="A table of the statement, and its files, as often as needed.",
             metavar="NAME=FILES",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the rows: .parquet, .arrow, .jsonl or .csv.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the rows: .parquet, .arrow, .jsonl or .csv.", metavar="FILE")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
-    rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0)] = 20,
+    rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0, metavar="NUMBER")] = 20,
 ) -> None:
     """Run a SQL statement with MATCH_RECOGNIZE over files."""
     found = run(read_statement_text(text), **tables_of(table or ()))

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 def studio(
     data: Annotated[
-        Path, typer.Argument(help="A file of events, or a folder with such files.", metavar="[DATA]")
+        Path, typer.Argument(help="A file of events, or a folder with such files.", metavar="DATA")
     ] = Path(),
     type_: Annotated[
         str, typer.Option("--type", help="Column of the event type ('' for none).", metavar="COLUMN")
@@ -29,12 +29,14 @@ def studio(
         str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
     ] = None,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
-    rows: Annotated[int, typer.Option(help="How many events of a file are taken.", min=1)] = 100_000,
-    seconds: Annotated[float, typer.Option(help="How long a query may run.", min=1)] = 30,
-    port: Annotated[int, typer.Option(help="Port of this machine (0: any that is free).", min=0, max=65535)] = 0,
+    rows: Annotated[int, typer.Option(help="How many events of a file are taken.", min=1, metavar="NUMBER")] = 100_000,
+    seconds: Annotated[float, typer.Option(help="How long a query may run.", min=1, metavar="SECONDS")] = 30,
+    port: Annotated[
+        int, typer.Option(help="Port of this machine (0: any that is free).", min=0, max=65535, metavar="PORT")
+    ] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
-    """Write queries on a page in the browser, and look at what they find in DATA."""
+    """Write queries in the browser, and look at what they find in DATA."""
     try:
         from stretto.studio.folder import Folder
         from stretto.studio.server import Studio, serve

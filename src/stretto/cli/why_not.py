@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 def why_not(  # noqa: PLR0913 - the options of the command
     query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA...")],
+    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA")],
     key: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,15 +43,19 @@ def why_not(  # noqa: PLR0913 - the options of the command
         typer.Option(help="Look only at events of these times; '-' leaves a side open.", metavar="FROM TO"),
     ] = None,
     event: Annotated[
-        int | None, typer.Option(help="Ask about this row, counted from 0: is it in a match, and if not, why?", min=0)
+        int | None,
+        typer.Option(
+            help="Ask about this row, counted from 0: is it in a match, and if not, why?", min=0, metavar="ROW"
+        ),
     ] = None,
     disorder: Annotated[
         str | None,
         typer.Option(
-            help="The events are in the order in which they came, and what is later is left out: ticks, '5 s'."
+            help="The events are in the order in which they came, and what is later is left out: ticks, '5 s'.",
+            metavar="SPAN",
         ),
     ] = None,
-    most: Annotated[int, typer.Option(help="How many near misses to show.", min=1)] = 3,
+    most: Annotated[int, typer.Option(help="How many near misses to show.", min=1, metavar="NUMBER")] = 3,
     language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
     type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
     format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
@@ -64,7 +68,7 @@ def why_not(  # noqa: PLR0913 - the options of the command
         str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
     ] = None,
 ) -> None:
-    """Say why QUERY has no match in DATA: the nearest misses, and what is in the way of each."""
+    """Say why QUERY has no match in DATA. It shows the nearest misses, and what is in the way of each."""
     text = read_query(query, language)
     compiled = text if has_clause(text) else compile_query(text, language=language)  # told before data is read
     column, types = typed_columns(type_ or ())
