@@ -105,6 +105,23 @@ def test_an_alternative_before_is_chosen(first: str) -> None:
         assert ask(clause.format(skip, f"B | {first}"), 2, events=rows, time=None).match == {"B": (2,)}
 
 
+def test_a_join_that_an_event_before_would_complete() -> None:
+    """Without the last condition the join is complete before the event comes: what is asked before is in the way by itself."""
+    query = "join by ?k [A where x == 7] [C where true] [A where x == 3] until [A where true]"
+    rows = [
+        {"type": "C", "t": 0, "k": 0},
+        {"type": "A", "t": 11, "k": None, "x": 1},
+        {"type": "A", "t": 13, "k": 1, "x": 3},
+    ]
+    assert told(query, 2, events=rows, time_unit="s", language="eql") == [
+        "Row 2 is in no match. The nearest miss:",
+        "1. e1[x = 7] does not hold: x is 1 in row 1",
+        "   by k: k is 0 in row 0 and NULL in row 1 and 1 in row 2",
+        "   until [A where true]: row 1 (A) came",
+        "   e1: row 1; e2: row 0; e3: row 2 (0 to 13)",
+    ]
+
+
 def test_rows_and_automata() -> None:
     clause = (
         "SELECT * FROM rows MATCH_RECOGNIZE (PARTITION BY k ORDER BY t PATTERN (u v) DEFINE u AS x > 4, v AS x > 2)"

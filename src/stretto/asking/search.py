@@ -203,7 +203,9 @@ class Search:
         every = list(self._candidates(step, reached, dropped))
         before = set(self.chain.asks(reached)) if reached else set()
         own = [one for one in every if one not in before]
-        for tried in (own, every):
+        # Without what the step itself asks EQL may take other events before, and so never the one that is asked about.
+        rest = [one for one in every if one in before] if self.trial.event is not None else []
+        for tried in (own, every, rest):
             if tried and self.first(step, [*dropped, *tried]) is not None:
                 return [*dropped, *self._needed(step, dropped, tried)]
         return None
