@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.views.scene import Dot, Words
+from stretto.views.scene import Box, Dot, Words
 from stretto.views.text import width
 from tests.conftest import cases
 
@@ -137,10 +137,63 @@ def test_what_is_too_much_is_counted() -> None:
     events = [{"type": "A", "t": 0}] + [{"type": "C", "t": at} for at in range(1, 3_000)] + [{"type": "B", "t": 3_000}]
     table = stretto.match("SELECT * FROM S WHERE A; B", events, time="t")
     view = stretto.timeline(table, events)
-    assert len(skipped(view)) == 400
-    assert str(view).endswith(" 2,599 more")
+    assert skipped(view) == []
+    assert sum(number for _, _, number in bars(view, "skipped")) == 2_999
+    assert str(view).endswith("│ 2,999 events")
     many = pa.concat_tables([table] * 60)
     assert str(stretto.timeline(many, row=range(60))).endswith("… 10 more matches")
+
+
+def bars(view: stretto.View, name: str) -> list[tuple[Box, str, int]]:
+    """The bars of a band: each with what it tells, and how many events that is."""
+    assert view.scene is not None
+    boxes = [one for one in view.scene.shapes if isinstance(one, Box) and one.title.startswith(f"{name}: ")]
+    told = [one.title.removeprefix(f"{name}: ").split() for one in boxes]
+    return [(box, words[1], int(words[0].replace(",", ""))) for box, words in zip(boxes, told, strict=True)]
+
+
+@pytest.mark.parametrize("count", [3, 400, 401, 499, 20_000])
+@pytest.mark.parametrize("positions", [True, False])
+def test_all_events_are_drawn(count: int, positions: bool) -> None:
+    """Up to 400 of a variable are dots; more are a band, to its last event."""
+    rng = random.Random(count)
+    times = sorted(rng.randrange(10, 10 * count) for _ in range(count))
+    rows = [
+        ("A", 0, 0),
+        *(("B", at, 1) for at in times),
+        *(("C", 10 * at, 2) for at in range(count)),
+        ("D", 10 * count, 3),
+    ]
+    events = [
+        {"type": kind, "t": at, "v": number + rng.random()} for kind, at, number in sorted(rows, key=lambda one: one[1])
+    ]
+    table = stretto.match("SELECT MAX * FROM S WHERE A AS a ; B+ AS b ; D AS d", events, time="t")
+    row = max(range(table.num_rows), key=lambda one: len(table["b"][one]))
+    assert len(table["b"][row]) == count
+    view = stretto.timeline(table if positions else table.drop_columns("positions"), events, row)
+    assert view.scene is not None
+    band, dots = (
+        bars(view, "b"),
+        [one for one in view.scene.shapes if isinstance(one, Dot) and one.title.startswith("b\n")],
+    )
+    assert (len(dots), sum(number for _, _, number in band)) == ((0, count) if count > 400 else (count, 0))
+    assert sum(number for _, _, number in bars(view, "skipped")) + len(skipped(view)) == count
+    words = [one.text for one in view.scene.shapes if isinstance(one, Words)]
+    assert (f"{count:,} events" in words) == (f"{count:,} events" in str(view)) == (count > 400)
+    if not band:
+        return
+    left, right = (
+        next(one.x for one in view.scene.shapes if isinstance(one, Dot) and one.role == role)
+        for role in ("lane0", "lane2")
+    )
+    span = (right - left) / (10 * count)
+    assert len(band) == len({box.x for box, _, _ in band}) <= 400
+    for box, noun, number in band:
+        inside = sum(box.x <= left + span * at < box.x + box.width for at in times)
+        assert abs(inside - number) <= 1 + number // 5, (box, inside)  # what lies on an edge may round
+        assert noun == ("event" if number == 1 else "events")
+    assert max(box.height for box, _, _ in band) == 20
+    assert abs(max(box.x for box, _, _ in band) - (left + span * times[-1])) <= 2
 
 
 def test_labels_do_not_overlap() -> None:

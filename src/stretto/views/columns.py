@@ -141,6 +141,13 @@ def events_of(structs: pa.Array, chosen: Sequence[str], days: Sequence[Any]) -> 
     return found
 
 
+def values_of(structs: pa.Array) -> list[tuple[Any, ...]]:
+    """Read the values of events, by which equal ones are told: times as numbers, what is no number as one that equals itself."""
+    columns = [structs.field(number) for number in range(structs.type.num_fields)]
+    read = [Clock(column.type).numbers(column) if is_time(column.type) else python(column) for column in columns]
+    return [tuple(map(repr, one)) for one in zip(*read, strict=True)] if read else [()] * len(structs)
+
+
 def texts_of(column: pa.Array, days: Sequence[Any] | None) -> list[str]:
     """Write the values of a column; ``days``: for each its day, on which the date of a time is left out."""
     if not is_time(column.type):

@@ -17,6 +17,8 @@ WIDTH = 860
 _RIGHT = 40  # pixels behind the lanes
 _LEVELS, _LEVEL, _LANE = 3, 14, 26  # rows of labels over a lane, the height of one, and of a lane without any
 _LABEL = 10.5  # size of labels
+_COLUMN, _BAR = 2, 20  # pixels of a column of a band of events, and the height of the column with the most
+_GROUND = _LANE / 2 - 4  # from the middle of a lane to the ground of a band
 _FAR = 6  # matches that together take so many times as long as the longest of them have axes of their own
 
 
@@ -31,12 +33,23 @@ class Held:
 
 @dataclass
 class Lane:
-    """The events of a variable, or those that were skipped."""
+    """The events of a variable, or those that were skipped; where they are too many to be told apart, their times alone."""
 
     name: str
     marks: list[Held] = field(default_factory=list)
-    more: int = 0  #: events that are not drawn
+    times: list[Any] = field(default_factory=list)
+    more: int = 0  #: events of which nobody knows where they are
     skipped: bool = False
+
+    @property
+    def places(self) -> list[Any]:
+        """Where its events are on the axis."""
+        return self.times or [mark.at for mark in self.marks]
+
+    @property
+    def counted(self) -> str:
+        """How many events there are, where they are not drawn one by one."""
+        return f"{len(self.times):,} events" if self.times else ""
 
     @property
     def shown(self) -> str:
@@ -63,6 +76,11 @@ class _Axis:
         self.marks = clock.marks(self.low, self.high, 7)
         self.grid = [self.x(mark.value) for mark in self.marks]
 
+    def column(self, value: Any) -> int:
+        """The column of a band in which a value is."""
+        last = int((self.right - self.left) / _COLUMN) - 1
+        return min(last, int((self.x(value) - self.left) / _COLUMN))
+
     def x(self, value: Any) -> float:
         return self.left + float(value - self.low) / float(self.high - self.low) * (self.right - self.left)
 
@@ -88,12 +106,13 @@ def text(blocks: Sequence[Block], left_out: int) -> Iterator[str]:
 
 def _cells(lane: Lane, low: Any, high: Any, wide: int = 60) -> str:
     counts = [0] * wide
-    for mark in lane.marks:
-        place = 0 if high == low else int(float(mark.at - low) / float(high - low) * (wide - 1))
+    for at in lane.places:
+        place = 0 if high == low else int(float(at - low) / float(high - low) * (wide - 1))
         counts[min(wide - 1, max(0, place))] += 1
     sign = "·" if lane.skipped else "●"
     cells = (" " if one == 0 else sign if one == 1 else str(one) if one < 10 else "+" for one in counts)
-    return "".join(cells) + "│" + (f" {lane.more:,} more" if lane.more else "")
+    told = ", ".join(one for one in (lane.counted, f"{lane.more:,} more" if lane.more else "") if one)
+    return "".join(cells) + "│" + (f" {told}" if told else "")
 
 
 def picture(blocks: Sequence[Block], clock: Clock, left_out: int) -> Scene:
@@ -107,7 +126,7 @@ def picture(blocks: Sequence[Block], clock: Clock, left_out: int) -> Scene:
         axis = _Axis(group, clock, left)
         for block in group:
             shapes.append(Words(20, y + 16, cut(block.title, 110), size=13, bold=True))
-            y = _block(shapes, block, axis, y + 26, colours)
+            y = _block(shapes, block, axis, y + 26, colours, clock)
         shapes.append(Line(axis.left, y, axis.right, y, "faint"))
         shapes.extend(labels(axis.marks, axis.x, y + 18, WIDTH))
         y += 30
@@ -119,18 +138,19 @@ def picture(blocks: Sequence[Block], clock: Clock, left_out: int) -> Scene:
     return Scene(WIDTH, y + 6, blocks[0].title, shapes)
 
 
-def _block(shapes: list[Shape], block: Block, axis: _Axis, y: float, colours: dict[str, str]) -> float:
+def _block(shapes: list[Shape], block: Block, axis: _Axis, y: float, colours: dict[str, str], clock: Clock) -> float:
     """Draw a match; gives where it ends."""
     rows = []
     for lane in block.lanes:
         levels = _levels(lane, axis)
-        tall = _LANE + _LEVEL * (1 + max((one for one in levels if one is not None), default=-1))
+        above = 0 if lane.times else max((one for one in levels if one is not None), default=-1)
+        tall = _LANE + _LEVEL * (1 + above)
         shapes.append(Box(axis.left, y + 2, axis.right - axis.left, tall - 4, "band"))
         rows.append((lane, levels, y + tall - _LANE / 2))
         for at in axis.grid:
             shapes.append(Line(at, y + 2, at, y + tall - 2, "grid"))
         y += tall
-    path = sorted((mark.at, middle) for lane, _, middle in rows if not lane.skipped for mark in lane.marks)
+    path = sorted(place for lane, _, middle in rows if not lane.skipped for place in _path(lane, middle))
     for (at, here), (then, there) in pairwise(path):
         shapes.append(Line(axis.x(at), here, axis.x(then), there, "skipped", 1.2))
     for lane, levels, middle in rows:
@@ -138,12 +158,38 @@ def _block(shapes: list[Shape], block: Block, axis: _Axis, y: float, colours: di
         shapes.append(Words(axis.left - 12, middle + 4, lane.shown, ink, "end", 12))
         if lane.more:
             shapes.append(Words(axis.right + 4, middle + 4, f"+{lane.more:,}", "faint", size=9))
+        if lane.times:
+            shapes.extend(_band(lane, axis, middle + _GROUND, role, clock))
+            begin = min(axis.x(min(lane.times)), axis.right - width(lane.counted, _LABEL))
+            shapes.append(Words(begin, middle - 15, lane.counted, ink, size=_LABEL))
         for mark, level in zip(lane.marks, levels, strict=True):
             shapes.append(Dot(axis.x(mark.at), middle, radius, role, f"{lane.name}\n{mark.event.title}"))
             if level is not None:
                 place, anchor = _place(mark, axis)
                 shapes.append(Words(place, middle - 11 - _LEVEL * level, mark.label, ink, anchor, _LABEL))
     return y + 8
+
+
+def _path(lane: Lane, middle: float) -> list[tuple[Any, float]]:
+    """Where the line through the events of a match meets a lane: at each event, or on the ground of a band at its ends."""
+    if lane.times:
+        return [(at, middle + _GROUND) for at in (min(lane.times), max(lane.times))]
+    return [(mark.at, middle) for mark in lane.marks]
+
+
+def _band(lane: Lane, axis: _Axis, bottom: float, role: str, clock: Clock) -> Iterator[Shape]:
+    """Many events as a band: of each column of pixels a bar, the more events it has the higher."""
+    columns: dict[int, list[Any]] = {}
+    for at in lane.times:
+        columns.setdefault(axis.column(at), []).append(at)
+    most = max(map(len, columns.values()))
+    for number, own in sorted(columns.items()):
+        first, last = min(own), max(own)
+        digits = clock.digits([first, last])
+        span = " – ".join(dict.fromkeys(clock.text(one, digits) for one in (first, last)))
+        told = f"{lane.name}: {len(own):,} event{'' if len(own) == 1 else 's'}\n{span}"
+        tall = max(2.0, _BAR * len(own) / most)
+        yield Box(axis.left + number * _COLUMN, bottom - tall, _COLUMN, tall, role, told)
 
 
 def _place(mark: Held, axis: _Axis) -> tuple[float, str]:

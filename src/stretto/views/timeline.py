@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,12 +13,12 @@ import pyarrow.compute as pc
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table, require
 from stretto.views.clock import Clock
-from stretto.views.columns import Columns, Event, events_of, is_time, one_array, worth_writing
+from stretto.views.columns import Columns, Event, events_of, is_time, one_array, values_of, worth_writing
 from stretto.views.lanes import Block, Held, Lane, picture, text
 from stretto.views.text import cut, short
 from stretto.views.view import View
 
-#: Matches in a picture, events of a lane, and characters of a label; what is more is counted.
+#: Matches in a picture, events of a lane that are drawn one by one (more are a band), and characters of a label.
 MOST_ROWS, MOST_EVENTS, LABEL = 50, 400, 24
 
 
@@ -171,13 +172,14 @@ class _Drawing:
 
     def _lane(self, name: str, column: pa.ChunkedArray, time: str | None, positions: list[int] | None) -> Lane:
         structs = one_array(column).flatten()
-        count = len(structs)
-        structs = structs.slice(0, MOST_EVENTS)
         names = [one.name for one in structs.type]
         if time is not None and time in names:
             at = self.clock.numbers(structs.field(names.index(time)))
         else:
             at = self._found(structs, positions)
+        if len(structs) > MOST_EVENTS:
+            times = [when for when in at if when is not None]
+            return Lane(name, times=times, more=len(structs) - len(times))
         worth = [
             one
             for one in worth_writing(name, structs, self.keys)[0]
@@ -189,7 +191,7 @@ class _Drawing:
             for when, event in zip(at, events_of(structs, chosen, [None] * len(structs)), strict=True)
             if when is not None
         ]
-        return Lane(name, marks, count - len(marks))
+        return Lane(name, marks, more=len(structs) - len(marks))
 
     def _found(self, structs: pa.Array, positions: list[int] | None) -> list[Any]:
         """Where the events of a variable are, where they do not say it themselves: among those at the match's positions."""
@@ -201,16 +203,11 @@ class _Drawing:
         names = [one.name for one in structs.type]
         for name in names:
             require(self.source, name, "attribute of the matches")
-        there = self.source.select(names).take(pa.array(self._inside(positions))).to_pylist()
-        times = self._times(positions)
-        free = list(range(len(there)))
-        found: list[Any] = []
-        for wanted in structs.to_pylist():
-            at = next((one for one in free if there[one] == wanted), None)
-            if at is not None:
-                free.remove(at)
-            found.append(None if at is None else times[at])
-        return found
+        there = self.source.select(names).take(pa.array(self._inside(positions)))
+        free: dict[tuple[Any, ...], list[Any]] = {}
+        for own, at in reversed([*zip(values_of(_structs(there)), self._times(positions), strict=True)]):
+            free.setdefault(own, []).append(at)
+        return [free[own].pop() if free.get(own) else None for own in values_of(structs)]
 
     def _inside(self, positions: list[int]) -> list[int]:
         """Positions, which must be rows of the events."""
@@ -220,7 +217,7 @@ class _Drawing:
             raise OptionError(
                 f"the match has an event in row {max(positions):,}, and the events have {count}: give those that were matched"
             )
-        return positions[:MOST_EVENTS]
+        return positions
 
     def _times(self, positions: list[int]) -> list[Any]:
         """When the events at some positions were: a position is its own time where there is none."""
@@ -235,9 +232,11 @@ class _Drawing:
         if positions is None or inner:
             ends = [("start_time", low), ("end_time", high)]
             return Lane("match", [Held(at, Event("", name, {})) for name, at in ends if at is not None])
-        places = self._inside(positions) if self.source is not None else positions[:MOST_EVENTS]
-        marks = [Held(at, Event("", f"row {place}", {})) for at, place in zip(self._times(places), places, strict=True)]
-        return Lane("match", marks, len(positions) - len(marks))
+        places = self._inside(positions) if self.source is not None else positions
+        times = self._times(places)
+        if len(places) > MOST_EVENTS:
+            return Lane("match", times=times)
+        return Lane("match", [Held(at, Event("", f"row {one}", {})) for at, one in zip(times, places, strict=True)])
 
     def _skipped(
         self,
@@ -261,7 +260,7 @@ class _Drawing:
             ends = [_as_in(column, values[name][0], time) for name in ("start_time", "end_time")]
             between = pc.and_(pc.greater_equal(column, ends[0]), pc.less_equal(column, ends[1]))
             if positions is not None:
-                self._check(column, positions, {low, high} | {mark.at for one in lanes for mark in one.marks})
+                self._check(column, positions, {low, high} | {at for one in lanes for at in one.places})
         elif positions is not None:
             between = pc.and_(pc.greater_equal(rows, positions[0]), pc.less_equal(rows, positions[-1]))
         for name in self._keys(values, positions):
@@ -271,11 +270,8 @@ class _Drawing:
         if positions is not None:
             between = pc.and_(between, pc.invert(pc.is_in(rows, pa.array(positions, pa.int64()))))
         found = rows.filter(one_array(between))
-        held = [] if positions is not None else _held(lanes)
-        read = source.take(found.slice(0, MOST_EVENTS + len(held)))
-        free = list(held)
-        marks = self._left(read, found, time, free)[:MOST_EVENTS]
-        return Lane("skipped", marks, len(found) - (len(held) - len(free)) - len(marks), skipped=True)
+        held = [] if positions is not None else _held([values[name] for name in self.known.variables])
+        return self._left(source.take(found), found, time, held)
 
     def _keys(self, values: dict[str, pa.ChunkedArray], positions: list[int] | None) -> list[str]:
         """The partition attributes; a column that RETURN computes may be named as one, so that the events are asked."""
@@ -292,28 +288,49 @@ class _Drawing:
     def _check(self, column: pa.ChunkedArray, positions: list[int], times: set[Any]) -> None:
         """Refuse events whose rows are not those of the match."""
         there = self.clock.numbers(column.take(pa.array(self._inside(positions))))
-        if len(positions) <= MOST_EVENTS and not times <= set(there):
+        if not times <= set(there):
             raise OptionError(
                 "the events are not those that were matched: in the rows of the match they have other times; give the same table, or "
                 "matches without the column positions"
             )
 
-    def _left(self, read: pa.Table, found: pa.Array, time: str | None, held: list[dict[str, Any]]) -> list[Held]:
-        """Events as marks, but for those that the match holds, where positions do not tell them."""
-        structs = one_array(read.to_struct_array())
-        chosen = list(self.label or (["type"] if "type" in read.column_names else []))
-        events = events_of(structs, [one for one in chosen if one in read.column_names], [None] * len(structs))
-        at = self.clock.numbers(read.column(time)) if self.timed and time is not None else found.to_pylist()
-        marks = []
-        for when, event in zip(at, events, strict=False):
-            same = next(
-                (one for one in held if all(event.values.get(name) == value for name, value in one.items())), None
-            )
-            if same is not None:
-                held.remove(same)
-            elif when is not None:
-                marks.append(Held(when, event, cut(event.text, LABEL)))
-        return marks
+    def _left(
+        self,
+        between: pa.Table,
+        rows: pa.Array,
+        time: str | None,
+        held: list[tuple[list[str], Counter[tuple[Any, ...]]]],
+    ) -> Lane:
+        """The lane of events, but for those that the match holds, where positions do not tell them."""
+        kept = np.ones(between.num_rows, np.bool_)
+        for names, counts in held:
+            if not {*names} <= {*between.column_names}:
+                continue
+            own = values_of(_structs(between.select(names)))
+            for at in np.flatnonzero(kept).tolist():
+                if counts[own[at]] > 0:
+                    counts[own[at]] -= 1
+                    kept[at] = False
+        mask = pa.array(kept)
+        left, rows = between.filter(mask), rows.filter(mask)
+        times = self.clock.numbers(left.column(time)) if self.timed and time is not None else rows.to_pylist()
+        if left.num_rows > MOST_EVENTS:
+            known = [when for when in times if when is not None]
+            return Lane("skipped", times=known, more=left.num_rows - len(known), skipped=True)
+        chosen = list(self.label or (["type"] if "type" in left.column_names else []))
+        chosen = [one for one in chosen if one in left.column_names]
+        events = events_of(_structs(left), chosen, [None] * left.num_rows)
+        marks = [
+            Held(when, event, cut(event.text, LABEL))
+            for when, event in zip(times, events, strict=True)
+            if when is not None
+        ]
+        return Lane("skipped", marks, skipped=True)
+
+
+def _structs(table: pa.Table) -> pa.Array:
+    """The rows of a table as one array."""
+    return one_array(table.combine_chunks().to_struct_array())
 
 
 def _as_in(column: pa.ChunkedArray, value: pa.Scalar, name: str) -> pa.Scalar:
@@ -324,14 +341,12 @@ def _as_in(column: pa.ChunkedArray, value: pa.Scalar, name: str) -> pa.Scalar:
         raise OptionError(f"'{name}' is {column.type} in the events, and {value.type} in the matches") from error
 
 
-def _held(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
-    """The events of a match; one that several variables hold counts once."""
-    found: list[dict[str, Any]] = []
-    for lane in lanes:
-        before = list(found)
-        for mark in lane.marks:
-            if mark.event.values in before:
-                before.remove(mark.event.values)
-            else:
-                found.append(mark.event.values)
-    return found
+def _held(columns: Iterable[pa.ChunkedArray]) -> list[tuple[list[str], Counter[tuple[Any, ...]]]]:
+    """How often each event is in a match, by the attributes that variables show; one that several of them hold counts once."""
+    found: dict[tuple[str, ...], Counter[tuple[Any, ...]]] = {}
+    for column in columns:
+        structs = one_array(column).flatten()
+        names = tuple(one.name for one in structs.type)
+        counts = Counter(values_of(structs))
+        found[names] = found[names] | counts if names in found else counts
+    return [([*names], counts) for names, counts in found.items()]
