@@ -258,9 +258,31 @@ def test_draw(text: str, schema: dict[str, str], expected: str) -> None:
     assert drawing.source == str(drawing) == expected
 
 
-def test_an_automaton_to_draw_needs_a_schema() -> None:
-    with pytest.raises(stretto.OptionError, match="the query has no schema yet"):
-        stretto.compile(Q3).draw()
+@pytest.mark.parametrize(("text", "expected"), [(Q3, Q3_DRAWN), (NEGATED, NEGATED_DRAWN)], ids=["query 3", "negated"])
+def test_without_a_schema_the_automaton_is_the_same(text: str, expected: str) -> None:
+    assert stretto.compile(text).draw().source == stretto.Matcher(text, time="ts").draw().source == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.x > a.x + 1 } WITHIN 10 minutes", "b.x > (a.x + 1)"),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.p.q = 'u' AND b.type = 'B' } WITHIN 3 EVENTS", "'u'"),
+        (
+            "PATTERN SEQ(A a, B+ b[]) WHERE strict_contiguity { avg(b[].x) > 2.5 } WITHIN 10 [d] RETURN sum(b[].y) AS s",
+            "2.5",
+        ),
+        (
+            "PATTERN SEQ(A a, B? b, (C c, D d)+) WHERE skip_till_any_match { c[1].at > a.at } WITHIN 10",
+            "c[1].at > a.at",
+        ),
+    ],
+    ids=["numbers", "fields", "averages", "groups"],
+)
+def test_types_that_nobody_knows_are_drawn(text: str, part: str) -> None:
+    assert part in str(stretto.compile(text).draw())
+    with pytest.raises(stretto.QueryError, match=r"cannot compare a\.x \(int64\) with a string"):
+        stretto.compile("PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.x > 3 AND a.x = 'u' } WITHIN 5").draw()
 
 
 def test_without_a_condition() -> None:

@@ -254,12 +254,26 @@ class Query:
         return f"{text.rstrip()}\ntimeouts   {program.told}"
 
     def draw(self) -> Any:
-        """The automaton as a Graphviz graph that shows itself as SVG in a notebook."""
+        """The automaton as a Graphviz graph that shows itself as SVG in a notebook.
+
+        That of a SASE+ query without a schema is drawn as over columns of types that fit its conditions; the keys that conditions say
+        depend on the types, and are left out.
+        """
         if isinstance(self._parsed, EqlQuery):
             return draw(self._parsed, None, self._machine)
         if isinstance(self._parsed, SaseQuery):
-            return draw(self._parsed, self.split, self._machine)
+            return draw(self._parsed, self._without_types() if self._bound is None else self.split, self._machine)
         return draw(self._parsed, self._bound, self._machine)
+
+    def _without_types(self) -> BoundQuery | BoundSase:
+        """The query over columns of which nothing is known but how it reads them."""
+        window, time = self._parsed.window, "\0time"  # no name of a column
+        kinds = dict.fromkeys(self._parsed.read, pa.null())
+        kinds |= dict.fromkeys(("type",), pa.string()) | {time: pa.int64()}
+        if window is not None and window.attribute is not None:
+            kinds[window.attribute] = pa.int64()
+        schema = Schema(kinds, time=time, time_unit="s")
+        return _bound(self._parsed, with_types_of_nulls(self._parsed, schema))
 
     def __str__(self) -> str:
         return self.text
