@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import importlib.util
 import io
 import pkgutil
 import re
+import sys
+import types
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -84,6 +87,25 @@ def test_links_between_pages_lead_somewhere() -> None:
             if path and "://" not in path and not path.startswith("mailto:") and not (page.parent / path).exists():
                 broken.append(f"{page.name}: {target}")
     assert not broken
+
+
+def test_the_page_of_the_package_has_no_links_into_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin", "hatchling.metadata.plugin.interface")
+    for name in names:  # which is there only while the package is built
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setattr(sys.modules[names[-1]], "MetadataHookInterface", object, raising=False)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = build.without_relative_links(text)
+    assert [target for target in re.findall(r"\]\(([^)]+)\)", FENCE.sub("", found)) if "://" not in target] == []
+    assert "![" not in found
+    assert FENCE.findall(found) == FENCE.findall(text)
+    assert len(found) > 0.9 * len(text)
+    assert doctest.testmod(build).failed == 0
 
 
 def test_the_files_that_contributing_names_are_there() -> None:
