@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 from collections import Counter
 from typing import Any
 
@@ -143,6 +144,94 @@ def test_what_is_refused() -> None:
         matcher.held(0)
     with pytest.raises(stretto.OptionError, match="no column 'stat' to count by; did you mean 'state'"):
         stretto.Matcher(automaton(), time="t").held(by="stat")
-    clause = stretto.Matcher("MATCH_RECOGNIZE (ORDER BY t PATTERN (A) DEFINE A AS x > 1)")
-    with pytest.raises(stretto.OptionError, match=r"matcher\.stats counts what is held"):
-        clause.held()
+    with pytest.raises(stretto.OptionError, match="no column 'variabel' to count by; did you mean 'variable'"):
+        stretto.Matcher(CLAUSE, {"type": "string", "t": "int64", "k": "string"}).held(by="variabel")
+    with pytest.raises(stretto.OptionError, match="no column 'patern' to count by; did you mean 'pattern'"):
+        stretto.PatternSet({"type": "string", "t": "int64"}, time="t").held(by="patern")
+
+
+# ---- Clauses of SQL
+
+CLAUSE = "MATCH_RECOGNIZE (PARTITION BY k ORDER BY t PATTERN (A A B+ C) DEFINE A AS type = 'A', B AS type = 'B', C AS type = 'C')"
+
+
+@pytest.mark.parametrize("disorder", [None, 3])
+def test_rows_of_a_clause_by_key_and_variable(disorder: int | None) -> None:
+    """What is left of each key is the longest end of its rows that a match may go on with, by regular expressions."""
+    for seed in range(cases(60, compiled=20)):
+        rng = random.Random(seed)
+        events = stream(rng, rng.randint(1, 30))
+        matcher = stretto.Matcher(CLAUSE, disorder=disorder)
+        cut = rng.randint(0, len(events))
+        for piece in (events[:cut], events[cut:]):
+            matcher.push(piece)
+        last = events[-1]["t"]
+        read = [one for one in events if disorder is None or one["t"] < last - disorder]
+        expected: Counter[tuple[str, str]] = Counter()
+        times = []
+        for key in "xy":
+            own = [one for one in read if one["k"] == key]
+            under_way = re.search("(AAB*|A)$", "".join(one["type"] for one in own))
+            for one in own[under_way.start() :] if under_way else ():
+                expected[key, one["type"]] += 1
+                times.append(one["t"])
+        found = matcher.held(by=["k", "variable"]).to_pylist()
+        assert {(row["k"], row["variable"]): row["events"] for row in found} == expected, (seed, disorder, events)
+        if disorder is not None or len(read) > 0:
+            (whole,) = matcher.held().to_pylist()
+            assert (whole["events"], whole["oldest"]) == (sum(expected.values()), min(times, default=None)), seed
+            assert whole["waiting"] == len(events) - len(read), seed
+
+
+# ---- Sets of patterns
+
+
+def test_events_of_patterns_are_those_of_their_matchers() -> None:
+    """Patterns that run together, that share what they have in common, and on their own, after a time that all have reached."""
+    sase = "PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ [k] AND a.t < b.t - {} }} WITHIN 6"
+    for seed in range(cases(40, compiled=10)):
+        rng = random.Random(seed)
+        events = stream(rng, rng.randint(1, 30))
+        queries = {
+            "ab": QUERY,
+            "ac": QUERY.replace("B AS b", "C AS c"),
+            "bc": "SELECT * FROM S WHERE B ; C PARTITION BY [k] WITHIN 4 [t]",
+            "all": "SELECT * FROM S WHERE A ; A",
+            "sase": sase.format(rng.randint(0, 3)),
+        }
+        patterns = stretto.PatternSet({"type": "string", "t": "int64", "k": "string"}, time="t")
+        patterns.change([stretto.Change(name, query) for name, query in queries.items()])
+        patterns.push(events)
+        patterns.advance(events[-1]["t"])
+        found = patterns.held(by=["pattern", "k"]).to_pylist()
+        for name, query in queries.items():
+            matcher = stretto.Matcher(query, {"type": "string", "t": "int64", "k": "string"}, time="t")
+            matcher.push(events)
+            matcher.advance(events[-1]["t"])
+            expected = matcher.held(by="k").to_pylist()
+            mine = [{key: row[key] for key in ("k", "events", "oldest")} for row in found if row["pattern"] == name]
+            assert sorted(mine, key=str) == sorted(expected, key=str), (seed, name, events)
+        assert [row["events"] for row in found] == sorted((row["events"] for row in found), reverse=True), seed
+        by_pattern = {row["pattern"]: row["events"] for row in patterns.held(by="pattern").to_pylist()}
+        sums = Counter({name: 0 for name in by_pattern})
+        for row in found:
+            sums[row["pattern"]] += row["events"]
+        assert by_pattern == sums, seed
+        (whole,) = patterns.held().to_pylist()
+        assert whole["events"] == sum(row["events"] for row in patterns.held(by="t").to_pylist()), seed
+        assert whole["events"] <= sum(by_pattern.values()), seed
+        assert patterns.snapshot() == patterns.snapshot(), seed
+
+
+def test_a_set_without_events_and_names_that_are_taken() -> None:
+    schema = {"type": "string", "t": "int64", "pattern": "string"}
+    patterns = stretto.PatternSet(schema, time="t")
+    assert patterns.held(by="pattern").num_rows == 0
+    patterns.change([stretto.Change("ab", "SELECT * FROM S WHERE A AS a ; B AS b")])
+    patterns.push([{"type": "A", "t": 1, "pattern": "here"}])
+    assert patterns.held(by=["pattern", "pattern_"]).to_pylist() == [
+        {"pattern": "here", "pattern_": "ab", "events": 1, "oldest": 1}
+    ]
+    assert patterns.held().select(["punctuation", "waiting", "events", "oldest"]).to_pylist() == [
+        {"punctuation": None, "waiting": 0, "events": 1, "oldest": 1}
+    ]

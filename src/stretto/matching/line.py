@@ -106,10 +106,8 @@ class Line(ABC):
     def why_not(self, key: Any, most: int) -> Answer:
         raise OptionError(refused("and this one runs what holds none apart", "query, events"))
 
-    def held(self, most: int, by: Sequence[str]) -> pa.Table:
-        raise OptionError(
-            "held() tells of queries and automata, and this matcher runs a MATCH_RECOGNIZE clause; matcher.stats counts what is held"
-        )
+    @abstractmethod
+    def held(self, most: int, by: Sequence[str]) -> pa.Table: ...
 
     @property
     @abstractmethod

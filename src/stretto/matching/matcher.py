@@ -290,6 +290,7 @@ class Matcher:
         by
             Columns. Of a query: those that results show or read, such as partition attributes and the type. Of an automaton, and
             of a query that speculates: partition attributes, and ``"state"`` (``"state_"`` where a partition attribute is called so).
+            Of a clause: those that it reads or shows, and ``"variable"``, as which a row is taken by now (NULL: as none).
 
         Returns
         -------
@@ -298,13 +299,13 @@ class Matcher:
             that wait for certainty), ``events`` (that partial matches may hold), ``partitions`` and ``bytes``. Before the types of
             events are known it has no columns.
 
-            With ``by`` those columns, ``events`` of a query and ``partial_matches`` of an automaton (int64), and ``oldest`` where
-            there is a time: that of the first event, or when the first partial match began. A name that is taken ends with ``_``.
+            With ``by`` those columns, ``events`` of a query or a clause and ``partial_matches`` of an automaton (int64), and ``oldest``
+            where there is a time: that of the first event, or when the first partial match began. A name that is taken ends with ``_``.
 
         Raises
         ------
         OptionError
-            ``by`` names another column. The matcher runs MATCH_RECOGNIZE.
+            ``by`` names another column.
 
         Examples
         --------

@@ -35,6 +35,7 @@ from stretto.frame import Section, reading
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, roles
 from stretto.matching.dry_stream import WARN_AFTER, check_warn_after
+from stretto.matching.held import check_columns, check_most, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.many.adding import AddingRun
@@ -45,11 +46,13 @@ from stretto.matching.many.checking import Checked, Numbers, checked, quoted
 from stretto.matching.many.clauses import ClausePart, ClauseRun
 from stretto.matching.many.compiling import parts_over
 from stretto.matching.many.handing import Handed
+from stretto.matching.many.holding import PATTERN, held_by
 from stretto.matching.many.index import Visits
 from stretto.matching.many.joint import JointRun
 from stretto.matching.many.keeping import Kept
 from stretto.matching.many.keys import SharedKeys
-from stretto.matching.many.lacking import Lacking, summary
+from stretto.matching.many.lacking import Lacking
+from stretto.matching.many.lacking import summary as lacking_summary
 from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, QueryPart
@@ -285,6 +288,57 @@ class PatternSet:
         event on.
         """
         return self._lacking if self._first is None else self._first.of(self._timeline.in_force.versions)
+
+    def held(self, most: int = 1_000, *, by: str | Sequence[str] = ()) -> pa.Table:
+        """What is held: a row that tells of all of it, or how many events there are by pattern or by key, the most first.
+
+        It looks at all that is held, for ``"pattern"`` once for each pattern; nothing changes.
+
+        Parameters
+        ----------
+        most
+            How many rows at the most.
+        by
+            ``"pattern"`` (``"pattern_"`` where a column is called so), and columns of events that results show.
+
+        Returns
+        -------
+        pyarrow.Table
+            Without ``by`` one row: ``punctuation``, ``waiting`` (0), ``events`` (that partial matches may hold), ``partitions``,
+            ``bytes`` (int64) and ``oldest``. With ``by`` those columns, ``events`` and ``oldest``, the time of the first of these. An
+            event that several patterns may hold counts for each of them with ``"pattern"``, and once without.
+
+        Raises
+        ------
+        OptionError
+            ``by`` names another column, or the set has stopped.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> patterns = stretto.PatternSet({"type": "string", "t": "int64", "id": "string"}, time="t")
+        >>> query = "SELECT * FROM S WHERE A ; B PARTITION BY [id] WITHIN 9 [t]"
+        >>> patterns.change([stretto.Change("ab", query), stretto.Change("a", "SELECT * FROM S WHERE A ; A")])
+        >>> _ = patterns.push([{"type": "A", "t": t, "id": "xxy"[t]} for t in range(3)])
+        >>> patterns.held(by="pattern").to_pylist()
+        [{'pattern': 'a', 'events': 3, 'oldest': 0}, {'pattern': 'ab', 'events': 3, 'oldest': 0}]
+        >>> patterns.held(1, by=["pattern", "id"]).to_pylist()
+        [{'pattern': 'a', 'id': 'x', 'events': 2, 'oldest': 0}]
+        """
+        check_most("held", most)
+        self._life.refuse_inside()
+        self._retain()
+        by = [by] if isinstance(by, str) else list(by)
+        in_force = self._timeline.in_force
+        columns = self._results.columns(in_force.conditions.used.shown, in_force.conditions.used.keys)
+        name = PATTERN + "_" * (PATTERN in columns)
+        check_columns("held", by, [name, *columns])
+        kinds = {one: self._schema.attributes[one] for one in columns}
+        found = held_by(in_force.versions, self._history, kinds, self._time, by, name)
+        if by:
+            return found.slice(0, most)
+        punctuation = None if self._punctuation is None else self._punctuation.shown
+        return summary(self.stats, self._history.rows, punctuation, found.column("oldest"))
 
     @property
     def costs(self) -> pa.Table:
@@ -527,7 +581,7 @@ class PatternSet:
         if self._warn_after is not None and first.events >= self._warn_after:
             self._lacking, self._first = self.lacking, None
             if self._lacking:
-                told = summary(self._lacking, len(self._timeline.in_force.versions), "pattern")
+                told = lacking_summary(self._lacking, len(self._timeline.in_force.versions), "pattern")
                 warn(f"after {first.events:,} events of the stream: {told}")
 
     def _advance(self, found: list[Checked]) -> Iterator[pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +21,7 @@ from stretto.frame import Section, reading
 from stretto.languages.match_recognize import parse
 from stretto.languages.sql import has_clause, read_statement
 from stretto.languages.sql.tokens import tokens
+from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import Line
@@ -145,6 +146,28 @@ class Recognizing(Line):
 
     def why_not(self, key: Any, most: int) -> Answer:
         raise OptionError(refused("and this one runs a MATCH_RECOGNIZE clause, of which it holds rows", "clause, rows"))
+
+    def held(self, most: int, by: Sequence[str]) -> pa.Table:
+        check_most("held", most)
+        run = self.run
+        if run is None:
+            return pa.table({})
+        self.life.refuse_inside()
+        variable = "variable" + "_" * ("variable" in self.columns)
+        check_columns("held", by, [variable, *self.columns])
+        slots, taken = run.live()
+        items = self.program.bound.parsed.order_by
+        time = items[0].column if items else None
+        names = [name for name in dict.fromkeys([*by, time]) if name not in (None, variable)]
+        table = plain(run.take(slots, names)) if names else pa.table({"\0row": slots})
+        if variable in by:
+            automaton = self.program.automaton
+            number = np.array([*automaton.variable, 0], np.int64)[taken]
+            names = pa.array(automaton.variables, pa.string())
+            table = table.append_column(variable, names.take(pa.array(number, mask=taken < 0)))
+        if by:
+            return counted(table, by, "events", {} if time is None else {time: "oldest"}).slice(0, most)
+        return summary(self.stats, slots.size, self.punctuation, None if time is None else table.column(time))
 
     @property
     def idle(self) -> bool:

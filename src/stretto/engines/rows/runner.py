@@ -485,6 +485,15 @@ class RowRun:
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
+    def live(self) -> tuple[I64, I64]:
+        """The slots of the rows that a match to come may hold, and the position as which each is taken by now; −1: as none."""
+        rows, parts = self.state, self.parts
+        slots = np.arange(1, self.size)
+        start = parts.start[rows.partition[slots]]
+        slots = slots[(start > 0) & (rows.ordinal[slots] >= rows.ordinal[start])]
+        tip = parts.tip[rows.partition[slots]]
+        return slots, np.where((tip > 0) & (rows.ordinal[slots] <= rows.ordinal[tip]), rows.position[slots], -1)
+
     @property
     def idle(self) -> bool:
         """Whether nothing that came matters to what is to come."""

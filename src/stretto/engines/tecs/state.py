@@ -76,10 +76,15 @@ class State:
         self.nodes = _nodes(capacity)
         copy(old, self.nodes, self.records, bound, np.empty(old.left.size, np.int64), self.registers)
 
-    def live(self) -> NDArray[np.int64]:
-        """The positions that partial matches hold, ascending."""
+    def live(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """The positions that partial matches hold, ascending; ``chosen``: those of some partitions, after a call for all of them."""
         bound, positions = np.empty((2, self.nodes.left.size), np.int64)
-        mark(self.nodes, self.records, bound, self.registers)
+        records = self.records
+        if chosen is not None:
+            head = np.zeros_like(records.head)
+            head[: chosen.size][chosen] = records.head[: chosen.size][chosen]
+            records = records._replace(head=head)
+        mark(self.nodes, records, bound, self.registers)
         return positions[: live_positions(self.nodes, bound, self.registers, positions)].copy()
 
     def grow_arena(self) -> None:

@@ -251,10 +251,7 @@ class ClauseRun:
         """The positions of the events that a match to come may hold (sorted); lets go of all others."""
         run = self.run
         run.settle(whole=True)
-        start = run.parts.start[run.state.partition[1 : run.size]]
-        ordinal = run.state.ordinal
-        held = 1 + np.flatnonzero((start > 0) & (ordinal[1 : run.size] >= ordinal[start]))
-        return np.sort(_numbers(run.take(held, [PLACE]).column(PLACE)))
+        return np.sort(_numbers(run.take(run.live()[0], [PLACE]).column(PLACE)))
 
     @property
     def idle(self) -> bool:

@@ -177,6 +177,15 @@ class JointRun(Driver):
         held = self.state.records.head[: self.partitions] != 0
         return int(patterns[np.unique(self._slot[: self.partitions][held])].sum())
 
+    def held_by(self, slot: int) -> I64:
+        """The positions of the events that the partial matches of a slot hold (sorted), after :meth:`live`.
+
+        Those of the state that it looks at are among them.
+        """
+        chosen = np.isin(self._slot[: self.partitions], (slot, self.lead[slot]))
+        chosen &= self.state.records.head[: self.partitions] != 0
+        return self.state.live(chosen) if chosen.any() else np.zeros(0, np.int64)
+
     # -- events -----------------------------------------------------------------------------------------------------
 
     def follow(
