@@ -213,7 +213,7 @@ def test_events_of_patterns_are_those_of_their_matchers() -> None:
             assert sorted(mine, key=str) == sorted(expected, key=str), (seed, name, events)
         assert [row["events"] for row in found] == sorted((row["events"] for row in found), reverse=True), seed
         by_pattern = {row["pattern"]: row["events"] for row in patterns.held(by="pattern").to_pylist()}
-        sums = Counter({name: 0 for name in by_pattern})
+        sums = Counter(dict.fromkeys(by_pattern, 0))
         for row in found:
             sums[row["pattern"]] += row["events"]
         assert by_pattern == sums, seed

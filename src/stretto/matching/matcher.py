@@ -299,8 +299,9 @@ class Matcher:
             that wait for certainty), ``events`` (that partial matches may hold), ``partitions`` and ``bytes``. Before the types of
             events are known it has no columns.
 
-            With ``by`` those columns, ``events`` of a query or a clause and ``partial_matches`` of an automaton (int64), and ``oldest``
-            where there is a time: that of the first event, or when the first partial match began. A name that is taken ends with ``_``.
+            With ``by`` those columns, ``events`` of a query or a clause and ``partial_matches`` of an automaton (int64), and where
+            there is a time ``oldest``: that of the first event, or when the first partial match began. A name that is taken ends
+            with ``_``.
 
         Raises
         ------
