@@ -47,6 +47,14 @@ def told(query: str, events: Any = TRADES, **options: Any) -> list[str]:
             ],
         ),
         (
+            "SELECT STRICT NONE FROM S WHERE BUY ; SELL",
+            [
+                "No match in 6 events. The nearest miss:",
+                "1. SELECT STRICT: no variable is selected, and a match must hold every event of its interval",
+                "   BUY: row 0; SELL: row 1 (1970-01-01 00:00:00 to 1970-01-01 00:01:00)",
+            ],
+        ),
+        (
             "SELECT * FROM S WHERE SELL : BUY",
             [
                 "No match in 6 events. The nearest miss:",

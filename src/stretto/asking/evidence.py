@@ -246,6 +246,8 @@ class Witness:
         """What contiguity, or a strategy that skips less, met."""
         if one.kind is Kind.STRATEGY and one.what in (Selection.NEXT, Selection.LATEST):
             return Evidence("an event that it could select came before, and it takes the first")
+        if one.place == ("strict",) and isinstance(self.bound, BoundQuery) and self.bound.parsed.items == ():
+            return Evidence("no variable is selected, and a match must hold every event of its interval")
         first, last = found.start, found.end
         if one.kind is Kind.CONTIGUITY and isinstance(one.what, tuple):
             sides = [{at for name in a.variables(side) for at in found.held.get(name, ())} for side in one.what]
