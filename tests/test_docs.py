@@ -137,7 +137,7 @@ def test_doctests(name: str) -> None:
 
 def _needs_spark(test: doctest.DocTest) -> bool:
     """Examples with a session run in tests/spark."""
-    return test.name.startswith("stretto.spark") and any("spark" in example.source for example in test.examples)
+    return any("spark" in example.source for example in test.examples if "import" in example.source)
 
 
 def test_there_are_doctests() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import inspect
+import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,3 +28,26 @@ def test_blocks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pag
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, str(path), "exec"), names)
+
+
+def functions() -> Iterator[tuple[str, Any]]:
+    """What is public of Spark, sources, sinks and pipelines, and may be called."""
+    for package in ("stretto.spark", "stretto.connectors", "stretto.pipelines"):
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            if inspect.isfunction(found := getattr(module, name)):
+                yield f"{package}.{name}", found
+
+
+def test_examples_of_functions(spark: Any) -> None:
+    """Each public function has an example, and all run in one session."""
+    shown = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
+    without = []
+    for name, function in functions():
+        tests = doctest.DocTestFinder(recurse=False, exclude_empty=True).find(function, name)
+        without += [name] * (not any(test.examples for test in tests))
+        for test in tests:
+            runner.run(test, out=shown.write)
+    assert runner.failures == 0, shown.getvalue()
+    assert not without

@@ -82,6 +82,14 @@ def checked(
         A column that was named is not there.
     OptionError
         ``bad_records`` is neither of the two.
+
+    Examples
+    --------
+    >>> from stretto import connectors, spark
+    >>> rows = spark.session().createDataFrame([("A", 1), ("B", None), (None, 3)], "type string, t int")
+    >>> events = connectors.checked(rows, time="t")
+    >>> events.good.collect(), sorted(row.reason for row in events.bad.collect())
+    ([Row(type='A', t=1)], ["attribute 't' is missing or NULL", "attribute 'type' is missing or NULL"])
     """
     from pyspark.sql import functions as F
 

@@ -28,6 +28,15 @@ def together(*writers: Writer) -> Writer:
     ------
     OptionError
         There is no writer.
+
+    Examples
+    --------
+    >>> from stretto import connectors, spark
+    >>> seen = []
+    >>> write = connectors.together(*[lambda df, batch_id: seen.append((batch_id, df.count()))] * 2)
+    >>> write(spark.session().range(3), 7)
+    >>> seen
+    [(7, 3), (7, 3)]
     """
     if not writers:
         raise OptionError("together: give at least one writer")
@@ -72,6 +81,14 @@ def with_match_id(df: DataFrame, batch_id: int, app_id: str) -> DataFrame:
     ------
     OptionError
         The rows have a column ``match_id`` already.
+
+    Examples
+    --------
+    >>> from stretto import connectors, spark
+    >>> matches = spark.session().createDataFrame([(1, 5), (1, 5)], "start_time int, end_time int")
+    >>> rows = [connectors.with_match_id(matches, 7, "trades").collect() for _ in range(2)]
+    >>> len({row.match_id for row in rows[0]}), {*rows[0]} == {*rows[1]}
+    (2, True)
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

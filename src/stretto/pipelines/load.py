@@ -27,6 +27,25 @@ def load(path: str | Path) -> Plan:
         Something is wrong; the error has every mistake with its line.
     OptionError
         There is no such file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from stretto import pipelines
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "events.csv").write_text("type,t\\nA,1\\nB,2\\n")
+    >>> _ = (folder / "pipeline.toml").write_text('''
+    ... source = {kind = "csv", path = "events.csv", columns = {type = "string", t = "int"}}
+    ... events = {time = "t"}
+    ... query = {name = "pairs", text = "SELECT * FROM S WHERE A ; B"}
+    ... sink = {name = "found", kind = "parquet", path = "found"}
+    ... [pipeline]
+    ... name = "example"
+    ... mode = "batch"
+    ... ''')
+    >>> plan = pipelines.load(folder / "pipeline.toml")
+    >>> plan.pipeline.mode, [query.name for query in plan.queries]
+    ('batch', ['pairs'])
     """
     plan = parse(path)
     problems = [*check_plan(plan), *check_queries(plan)]

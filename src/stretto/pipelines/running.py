@@ -47,6 +47,26 @@ def run(plan: Plan, *, once: bool = False, report: Report | None = None) -> None
         ``once`` was asked of a batch pipeline, PySpark or Java is missing, or a source or sink cannot be used.
     DataError
         A source's columns are not what the file says.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from stretto import pipelines
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "events.csv").write_text("type,t\\nA,1\\nB,2\\n")
+    >>> _ = (folder / "pipeline.toml").write_text('''
+    ... source = {kind = "csv", path = "events.csv", columns = {type = "string", t = "int"}}
+    ... events = {time = "t"}
+    ... query = {name = "pairs", text = "SELECT * FROM S WHERE A ; B"}
+    ... sink = {name = "found", kind = "parquet", path = "found"}
+    ... [pipeline]
+    ... name = "example"
+    ... mode = "batch"
+    ... ''')
+    >>> pipelines.run(pipelines.load(folder / "pipeline.toml"))
+    >>> from stretto import spark
+    >>> spark.session().read.parquet(str(folder / "found")).select("start_time", "end_time").collect()
+    [Row(start_time=1, end_time=2)]
     """
     tell = report or (lambda update: None)
     if once and not plan.streaming:

@@ -180,6 +180,15 @@ def match(  # noqa: PLR0913 - the options that users have
         ``PythonException`` that Spark raises holds the ``DataError``.
     OptionError
         There is no time column or no watermark, an option does not fit, or PySpark is not installed.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> rows = [("A", 1, "x"), ("B", 2, "x"), ("B", 3, "y")]
+    >>> events = spark.session().createDataFrame(rows, "type string, t int, k string")
+    >>> found = spark.match(events, "SELECT * FROM S WHERE A ; B AS b PARTITION BY [k] WITHIN 60 [t]", time="t")
+    >>> found.select("k", "start_time", "end_time", "b.t").collect()
+    [Row(k='x', start_time=1, end_time=2, t=[2])]
     """
     if isinstance(df, str | Query | AFA | Afa):
         raise OptionError("on Spark the DataFrame comes first, and then the query: match(df, query)")

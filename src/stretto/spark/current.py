@@ -29,6 +29,14 @@ def with_match_id(matches: DataFrame) -> DataFrame:
     ------
     OptionError
         There is a column ``match_id`` already.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> matches = spark.session().createDataFrame([(1, 1, 5), (-1, 1, 5), (1, 2, 6)], "sign int, start_time int, end_time int")
+    >>> ids = [row.match_id for row in spark.with_match_id(matches).collect()]
+    >>> len(ids[0]), ids[0] == ids[1], ids[0] == ids[2]
+    (64, True, False)
     """
     from pyspark.sql import functions as F
 
@@ -74,6 +82,13 @@ def current(matches: DataFrame) -> DataFrame:
         There is no column ``sign``. When Spark runs, a match is taken back that was not given.
     OptionError
         The DataFrame is a stream.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> matches = spark.session().createDataFrame([(1, 1, 5), (-1, 1, 5), (1, 2, 6)], "sign int, start_time int, end_time int")
+    >>> spark.current(matches).drop("match_id").collect()
+    [Row(start_time=2, end_time=6)]
     """
     from pyspark.sql import functions as F
 

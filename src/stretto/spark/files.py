@@ -19,6 +19,15 @@ def read(path: str | Path) -> DataFrame:
     ------
     OptionError
         The ending is none of these.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from stretto import spark
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "events.csv")
+    >>> _ = path.write_text("type,t\\nA,1\\nB,2\\n")
+    >>> spark.read(path).collect()
+    [Row(type='A', t=1), Row(type='B', t=2)]
     """
     path = Path(path)
     endings = [ending.lower() for ending in path.suffixes if ending.lower() not in (".gz", ".bz2", ".zst", ".lz4")]

@@ -122,6 +122,16 @@ buckets, budget, watermark
         A column that was named is not there.
     OptionError
         An option does not fit.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> rows = [("A", 1, "x"), ("B", 2, "x"), ("C", 3, "x")]
+    >>> events = spark.session().createDataFrame(rows, "type string, t int, k string")
+    >>> patterns = {name: f"SELECT * FROM S WHERE A ; {name} PARTITION BY [k]" for name in ("B", "C")}
+    >>> found = spark.match_patterns(events, patterns, by=["k"], time="t")
+    >>> sorted(tuple(row) for row in found.select("pattern", "k", "start_time", "end_time").collect())
+    [('B', 'x', 1, 2), ('C', 'x', 1, 3)]
     """
     require_pyspark()
     continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, watermark=watermark)

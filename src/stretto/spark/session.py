@@ -47,6 +47,13 @@ def session(app_name: str = "stretto", cores: int | None = None, **conf: Any) ->
     ------
     OptionError
         PySpark is not installed, there is no usable Java, or ``cores`` is not a positive number.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> session = spark.session()
+    >>> session.range(3).count(), spark.session() is session
+    (3, True)
     """
     require_pyspark()
     from pyspark.sql import SparkSession

@@ -59,6 +59,15 @@ def sql(session: SparkSession, text: str, /, *, late: str = "drop") -> DataFrame
         A clause reads or shows a column of a type that Arrow does not have.
     OptionError
         A clause reads a streaming table without a watermark, or in another order; or PySpark is not installed.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> session = spark.session()
+    >>> session.createDataFrame([(1, 10), (2, 8), (3, 9)], "t int, price int").createOrReplaceTempView("ticks")
+    >>> clause = "ORDER BY t MEASURES a.price AS top, d.price AS low PATTERN (a d) DEFINE d AS price < PREV(price)"
+    >>> spark.sql(session, f"SELECT top, low FROM ticks MATCH_RECOGNIZE ({clause})").collect()
+    [Row(top=10, low=8)]
     """
     require_pyspark()
     check_late(late, ("drop", "error"))
@@ -81,6 +90,15 @@ def compile_sql(session: SparkSession, text: str, /) -> SqlQuery:
     ------
     QueryError, DataError, OptionError
         As of :func:`sql`.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> session = spark.session()
+    >>> session.createDataFrame([(1, 10), (2, 8)], "t int, price int").createOrReplaceTempView("ticks")
+    >>> statement = "SELECT * FROM ticks MATCH_RECOGNIZE (ORDER BY t MEASURES d.t AS t PATTERN (a d) DEFINE d AS price < PREV(price))"
+    >>> print(spark.compile_sql(session, statement).explain().splitlines()[-1])
+    around     Spark runs: SELECT * FROM matched_1
     """
     require_pyspark()
     statement = read_statement(text, spark=True)

@@ -78,9 +78,9 @@ def why_not(  # noqa: PLR0913 - the options that users have
 
     Examples
     --------
-    >>> import stretto
-    >>> df = spark.sql("SELECT * FROM VALUES ('A', 1), ('B', 90) AS events(type, t)")  # doctest: +SKIP
-    >>> print(stretto.spark.why_not(df, "SELECT * FROM S WHERE A ; B WITHIN 60 [t]", time="t"))  # doctest: +SKIP
+    >>> from stretto import spark
+    >>> events = spark.session().createDataFrame([("A", 1), ("B", 90)], "type string, t int")
+    >>> print(spark.why_not(events, "SELECT * FROM S WHERE A ; B WITHIN 60 [t]", time="t"))
     No match in 2 events. The nearest miss:
     1. WITHIN 60 [t]: it lasts 89 of 't' (rows 0 to 1), 29 of 't' too long
        A: row 0; B: row 1 (1 to 90)

@@ -57,9 +57,11 @@ def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any)
 
     Examples
     --------
-    ::
-
-        print(stretto.spark.explain(df, "SELECT * FROM S WHERE A ; B WITHIN 1 minute", time="ts", slices=4))
+    >>> from stretto import spark
+    >>> events = spark.session().createDataFrame([("A", 1), ("B", 2)], "type string, t int")
+    >>> text = spark.explain(events, "SELECT * FROM S WHERE A ; B WITHIN 60 [t]", time="t")
+    >>> "How it runs on Spark" in text
+    True
     """
     arguments = inspect.signature(match).bind(df, query, **options)
     arguments.apply_defaults()

@@ -109,6 +109,16 @@ def dataflow(  # noqa: PLR0913 - the options that users have
         and then the text of the ``PythonException`` that Spark raises holds the error.
     OptionError
         The plan cannot travel, or not run by groups; an option does not fit.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> from stretto.dataflow import stream
+    >>> rows = [("x", 1, 5, 1, 4), ("x", 2, 9, 2, 3), ("y", 3, 9, 1, 2)]
+    >>> link = spark.session().createDataFrame(rows, "k string, src long, cost long, vs long, ve long")
+    >>> cheap = stream("link", {"src": int, "cost": int}).where("cost < 9")
+    >>> spark.dataflow(link, cheap, by="k").collect()
+    [Row(k='x', src=1, cost=5, vs=1, ve=4)]
     """
     require_pyspark()
     if not isinstance(stream, Stream):

@@ -56,6 +56,14 @@ def metrics(progress: Any) -> dict[str, float]:
     ----------
     progress
         A ``StreamingQueryProgress``, or the dict or JSON text of one.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> counts = {"stretto:0a:in": {"events": 1000}, "stretto:0a": {"matches": 3, "late": 2}, "another": {"events": 5}}
+    >>> found = spark.metrics({"batchId": 7, "observedMetrics": counts})
+    >>> found["events"], found["matches"], found["late"]
+    (1000, 3, 2)
     """
     found: dict[str, float] = {}
     for name, row in _observed(progress).items():
@@ -84,6 +92,12 @@ def buckets(progress: Any) -> pa.Table:
         ``bucket`` (its number), ``held``, ``keys``, ``partial_matches`` and ``state_bytes``, as :func:`metrics` has them (int64);
         ``oldest`` (timestamp): the oldest event that is held or that partial matches of a query may hold, ``watermark``
         (timestamp), and ``age`` (duration): how far the one is behind the other. NULL where that is not known.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> spark.buckets({"batchId": 7, "observedMetrics": {}}).num_rows
+    0
     """
     told = _watermark(progress)
     watermark = None if told is None else dt.datetime.fromisoformat(told)
@@ -141,6 +155,13 @@ def progress_line(progress: Any) -> str:
     ----------
     progress
         A ``StreamingQueryProgress``, or the dict or JSON text of one.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> counts = {"events": 1000, "matches": 3, "late": 2, "held": 4, "keys": 5, "state_bytes": 2**20, "kernel_ms": 2}
+    >>> spark.progress_line({"batchId": 7, "observedMetrics": {"stretto:0a": counts}})
+    'batch 7: 1,000 events, 3 matches, 2 late, 4 held, 5 keys, 1.0 MiB state, 2 ms matching'
     """
     found = metrics(progress)
     if not found:
@@ -175,7 +196,16 @@ def _batch(progress: Any) -> Any:
 
 
 def status(query: StreamingQuery) -> str:
-    """The line of a query's last micro-batch, or what it waits for."""
+    """The line of a query's last micro-batch, or what it waits for.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> query = spark.session().readStream.format("rate").load().writeStream.format("noop").start()
+    >>> isinstance(spark.status(query), str)  # such as 'Initializing sources': no batch has ended yet
+    True
+    >>> query.stop()
+    """
     last = query.lastProgress
     line = progress_line(last) if last is not None else ""
     return line or str(query.status.get("message", ""))
@@ -186,6 +216,12 @@ def watch(spark: SparkSession, *, most: int = 0) -> StreamingQueryListener:
 
     The logger is ``stretto``. ``most``: below it a line for each of so many buckets, the fullest of those that it touched
     (:func:`buckets`). Returns the listener, for :func:`unwatch`.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> listener = spark.watch(spark.session(), most=3)
+    >>> spark.unwatch(spark.session(), listener)
     """
     require_pyspark()
     from stretto.spark.streaming.listener import Listener
@@ -196,7 +232,13 @@ def watch(spark: SparkSession, *, most: int = 0) -> StreamingQueryListener:
 
 
 def unwatch(spark: SparkSession, listener: StreamingQueryListener) -> None:
-    """Take a listener of :func:`watch` off."""
+    """Take a listener of :func:`watch` off.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> spark.unwatch(spark.session(), spark.watch(spark.session()))
+    """
     spark.streams.removeListener(listener)
 
 

@@ -65,6 +65,16 @@ def register(
         A column that an option names is not there; likewise.
     OptionError
         An option that is not known, a name that SQL cannot have, or no name for a query.
+
+    Examples
+    --------
+    >>> from stretto import spark
+    >>> session = spark.session()
+    >>> events = session.createDataFrame([("A", 1), ("B", 2)], "type string, t int")
+    >>> events.createOrReplaceTempView("events")
+    >>> spark.register(session, "pairs", "SELECT * FROM S WHERE A ; B", like=events, time="t")
+    >>> session.sql("SELECT start_time, end_time FROM pairs(TABLE(events) WITH SINGLE PARTITION ORDER BY (t))").collect()
+    [Row(start_time=1, end_time=2)]
     """
     require_pyspark()
     needs("a query as a table function of SQL", 4, 1)
