@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.engines.nfab.program import NfabProgram
 from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
 from stretto.query import functions
@@ -76,6 +77,22 @@ def test_a_name_that_is_registered_again() -> None:
     assert found("rule(a.n)") == [[1, 2], [1, 4], [3, 4]]
     stretto.function(lambda a: a < 2, name="rule")
     assert found("rule(a.n)") == [[0, 2], [0, 4]]
+
+
+def test_queries_that_differ_in_constants_share_the_code_that_calls_a_function() -> None:
+    @stretto.function
+    def beyond(a, b):  # type: ignore[no-untyped-def]
+        return a > b
+
+    conditions = [f"beyond(a.x + b.x, {least})" for least in (1.25, 2.5, 6.0)]
+    assert [found(one) for one in conditions] == [[[0, 2], [0, 4], [3, 4]], [[0, 2], [3, 4]], []]
+    programs = [
+        stretto.compile(
+            f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {one} }}", Schema.of(EVENTS.schema)
+        ).program(valuations=False)
+        for one in conditions
+    ]
+    assert len({id(one.theta) for one in programs if isinstance(one, NfabProgram)}) == 1
 
 
 def raising(a: int) -> bool:

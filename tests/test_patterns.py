@@ -16,6 +16,8 @@ import pytest
 
 import stretto
 from stretto import Change, PatternSet
+from stretto.engines.afa.code import AfaCode
+from stretto.engines.nfab.program import NfabProgram
 from stretto.matching.many import compiling, handing, index, parts, shared
 from stretto.matching.many import keys as shared_keys
 from tests.cases import agree
@@ -68,6 +70,12 @@ def test_random_crowds() -> None:
 def test_random_mixtures_of_all_languages() -> None:
     """Patterns on every engine, of which some wait for time to pass, beside each other."""
     rows = sum(agree(changing, range(80_000, 80_000 + cases(150)), case=changing.mixture))
+    assert rows > cases(150)
+
+
+def test_random_constants_of_conditions_between_events() -> None:
+    """Patterns that differ in these only run the same code, each with its own."""
+    rows = sum(agree(changing, range(120_000, 120_000 + cases(150)), case=changing.relating))
     assert rows > cases(150)
 
 
@@ -821,6 +829,49 @@ def test_patterns_that_differ_in_constants_share_an_automaton() -> None:
     assert [one[:2] for one in found] == sorted(one[:2] for one in found)
     assert len(found) > 1000
     assert [len(joint.program.programs) for joint in patterns._joint.values()] == [1, 1]
+
+
+RELATED = [
+    "PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ b.v + {n} > a.v * {m} AND b.v - a.v IN ({n}, {m}) }} WITHIN {m}",
+    "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match {{ avg(b[].v) * {n}.5 < a.v + {m}.25 AND b[i].t - a.t < {n} }}",
+    "PATTERN SEQ(A a, ~(C n), B b) WHERE skip_till_any_match {{ n.v > a.v - {n} AND coalesce(b.k, 'k{m}') = a.k }} WITHIN {n}",
+]
+
+
+@pytest.mark.parametrize("shape", RELATED)
+def test_conditions_between_events_that_differ_in_constants_share_their_code(shape: str) -> None:
+    texts = [shape.format(n=number, m=2 * number + 3) for number in range(1, 6)]
+    bound = [stretto.compile(text, schema=SCHEMA, time="t").program(valuations=False) for text in texts]
+    programs = [one for one in bound if isinstance(one, NfabProgram)]
+    assert len(programs) == len(texts)
+    assert len({id(program.theta) for program in programs}) == 1
+    words = [program.conditions.constants.words for program in programs]
+    assert all(words)
+    assert len(set(map(tuple, words))) == len(texts)
+
+
+def test_types_of_constants_are_part_of_the_code() -> None:
+    asked = ["a.v + 1", "a.v + 2", "a.v + 1.5", "a.v + 0.5"]
+    texts = [f"PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ b.v < {one} }}" for one in asked]
+    programs = [stretto.compile(text, schema=SCHEMA).program(valuations=False) for text in texts]
+    codes = [program.theta for program in programs if isinstance(program, NfabProgram)]
+    assert codes[0] is codes[1] is not codes[2]
+    assert codes[2] is codes[3]
+
+
+def test_automata_that_differ_in_constants_share_their_code() -> None:
+    codes = []
+    for number in range(1, 5):
+        afa = stretto.AFA(SCHEMA, register={"n": "int64", "s": "string"})
+        afa.arc("q0", "q1", when=f"e.v > {number} AND e.type = 'A'", then={"n": f"e.v * {number}", "s": f"'s{number}'"})
+        afa.final("q2")
+        afa.arc("q1", "q2", when=f"e.v + {number} > r.n OR r.s = 'x{number}'")
+        code = AfaCode(afa.frozen.events, afa.frozen.register)
+        for arc in afa.frozen.arcs:
+            code.add(arc)
+        codes.append(code)
+    assert len({id(code.theta()) for code in codes}) == 1
+    assert len({code.faults().tobytes() for code in codes}) == len(codes)
 
 
 def led(number: int, since: int | None = None) -> Change:

@@ -34,6 +34,7 @@ __all__ = [
     "found",
     "mixture",
     "one_by_one",
+    "relating",
 ]
 
 Row = dict[str, Any]
@@ -382,6 +383,85 @@ def crowd(seed: int) -> PatternCase:
     }
     actions = _actions(choose, events, options["time"], queries, [f"p{n}" for n in range(15)], 30)
     return PatternCase(events, options, actions)
+
+
+#: Patterns whose conditions between events compare and compute with constants: ``{n}`` and ``{m}`` integers, ``{r}`` a float.
+RELATING = [
+    "PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ {k}b.v - a.v >= {n} AND b.w < a.w * {r} }} {w}",
+    "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match {{ {k}b[i].v + {n} > b[i-1].v AND sum(b[].w) < a.w + {r} }} {w}",
+    "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match {{ {k}avg(a[].v) * {r} <= b.w + {n} }} {w}",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {k}(a.name = b.name OR b.v - a.v BETWEEN {n} AND {m}) }} {w}",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_next_match {{ {k}coalesce(a.name, '{s}') = b.name AND coalesce(b.v, {n}) >= a.v }} {w}",
+    "PATTERN SEQ(A a, ~(C n), B b) WHERE skip_till_any_match {{ {k}n.v * {n} >= a.v + {m} AND b.v IN ({n}, {m}) }} {w}",
+    "PATTERN SEQ(A a, B? b, C+ c[]) WHERE skip_till_any_match {{ {k}c[i].v + a.v IN ({n}, {m}, -1) AND b.w - a.w > -{r} }} {w}",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {k}(b.v + {n}) % 3 = a.v % 3 AND b.ts - a.ts > {n} seconds }} {w}",
+    "PATTERN SEQ(A a, B+ b[]) WHERE partition_contiguity {{ {k}min(b[..i].w) + {r} > a.w AND b[b.LEN].v / {m} < a.v }} {w}",
+    "PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {k}round(b.w / {r}, 1) >= a.w AND a.v + b.v < 12345678901234567890 }} {w}",
+]
+
+#: Automata that do so; how they begin and end is the same.
+OF_TWO = [
+    ("e.v >= r.v + {n} AND e.w < r.w * {r}", None),
+    ("e.name = r.s OR e.name = '{s}' AND e.v + {n} > r.v", "v = r.v * {n}, s = '{s}', w = r.w - {r}, v2 = {m}"),
+    ("e.ts > r.at AND e.v <= r.v + {m}", "at = '2020-01-0{m}', v = r.v + {n}"),
+]
+
+
+def relating(seed: int) -> PatternCase:
+    """A case of patterns with conditions between events, many of which differ in constants only."""
+    choose = Seeded(seed)
+    events = _many_events(choose)
+    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
+    queries = []
+    for shape in [choose.one_of(RELATING) for _ in range(choose.integer(1, 3))]:
+        queries += [_relating(choose, shape, by) for _ in range(choose.one_of([1, 3, 5]))]
+    if choose.chance(50):
+        when, then = choose.one_of(OF_TWO)
+        queries += [_of_two(choose, when, then, by) for _ in range(choose.integer(1, 4))]
+    options = {
+        "time": choose.one_of(["t", "ts"]),
+        "stream": None,
+        "by": by,
+        "positions": True,
+        "output": choose.one_of(["events", "events", "positions"]),
+        "valuations": False,
+        "capacity": choose.one_of([1, 1, 1 << 10]),
+        "time_unit": "s",
+    }
+    actions = _actions(choose, events, options["time"], queries, [f"p{n}" for n in range(9)], 20)
+    return PatternCase(events, options, actions)
+
+
+def _constants(choose: Seeded) -> dict[str, Any]:
+    low = choose.integer(1, 2)
+    return {
+        "n": low,
+        "m": low + choose.integer(1, 3),
+        "r": choose.one_of([0.5, 0.75, 1.5, 2.0]),
+        "s": choose.one_of("abc"),
+    }
+
+
+def _relating(choose: Seeded, shape: str, by: tuple[str, ...]) -> str:
+    keyed = bool(by) or "partition_contiguity" in shape or choose.chance(40)
+    window = choose.one_of(["", "WITHIN 5 EVENTS"]) if not keyed else ""
+    return shape.format(k="[k] AND " if keyed else "", w=window, **_constants(choose))
+
+
+def _of_two(choose: Seeded, when: str, then: str | None, by: tuple[str, ...]) -> str:
+    known = "e.v IS NOT NULL AND e.w IS NOT NULL AND e.name IS NOT NULL"
+    constants = _constants(choose)
+    beginning = f"e.type = 'A' AND {known}"
+    arcs = [
+        {"source": "q0", "target": "q1", "when": beginning, "then": "v = e.v, w = e.w, s = e.name"},
+        {"source": "q1", "target": "q1", "when": when.format(**constants)}
+        | ({} if then is None else {"then": then.format(**constants)}),
+        {"source": "q1", "kind": "ignore", "when": "e.type = 'C'"},
+        {"source": "q1", "target": "q2", "when": "e.type = 'B' AND e.v > r.v"},
+    ]
+    register = {"v": "int64", "v2": "int64", "w": "double", "s": "string", "at": "timestamp[ms]"}
+    made = {"final": {"q2": "every"}, "arcs": arcs, "register": register, "window": choose.one_of([5, 9])}
+    return json.dumps(made | ({"partition_by": by} if by else {}))
 
 
 def _many_events(choose: Seeded) -> pa.Table:

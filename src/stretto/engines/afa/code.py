@@ -4,8 +4,8 @@ All arcs share one function ``theta(fn, event, old, new, E, P, F)`` of int64 num
 the event in row *event* of E and on the register of the partial match in column *old* of P, and a transfer writes that of column
 *new*. A fence gives 1 or 0, a transfer 1. Where it cannot be computed, F[0, 0] says why, and the result is 0.
 
-Where *constants are lifted*, they are no part of the code: number *fn* then has the function in its lower 32 bits and in the others
-the row of F that holds the constants, so that functions which differ in constants only are one.
+Constants are no part of the code: number *fn* has the function in its lower 32 bits and in the others the place in F at which the
+constants begin, so that functions which differ in these only are one.
 
 What a fence asks of the event alone is no part of it: that is an *atom*, tested column-wise when the event comes. An arc whose
 functions are known adds nothing, so that the kernel needs no compilation.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,6 +29,7 @@ from stretto.engines.afa.tree import notes, place, returned, stored, word_of
 from stretto.engines.shared import decimals, scalar
 from stretto.engines.shared.scalar_code import (
     Code,
+    Lifted,
     ScalarCode,
     all_of,
     call,
@@ -48,7 +49,7 @@ I64 = NDArray[np.int64]
 _E = TypeVar("_E", bound=p.Expression)
 
 #: Bits of the number of a function in ``fn``.
-ROW_BITS = 32
+FUNCTION_BITS = 32
 
 PARAMETERS = ("fn", "event", "old", "new", "E", "P", "F")
 
@@ -75,8 +76,6 @@ class AfaCode:
         Whether every attribute that fits a word gets one, read or not: where arcs may come later that concern stored events.
     word_of
         The word of a string constant; ``None``: its place in :attr:`constants`.
-    lifts
-        Whether constants are lifted: then F is what :meth:`faults` gives.
     """
 
     def __init__(
@@ -86,14 +85,12 @@ class AfaCode:
         *,
         keep_all: bool = False,
         word_of: Callable[[str], int] | None = None,
-        lifts: bool = False,
     ) -> None:
         self.events = dict(events)
         self._given = _Itself(events)
         self.register = dict(register)
         self.keep_all = keep_all
         self.word_of = word_of
-        self.lifts = lifts
         #: The words of an event, numbered from 1.
         self.columns: list[Column] = []
         #: Conditions on the event alone, over its attributes' own names.
@@ -108,8 +105,9 @@ class AfaCode:
         self._atoms: dict[str, int] = {}
         self._words: dict[str, int] = {}
         self._numbers: dict[str, int] = {}
-        #: Rows of lifted constants, from row 1 of F on.
-        self._rows: dict[tuple[int, ...], int] = {}
+        #: Where the constants of functions begin in F, and how many words it has.
+        self._begins: dict[tuple[int, ...], int] = {}
+        self.size = 1
         self._compiled: tuple[int, Any] | None = None
         self._python = PythonCode(self)
         if keep_all:
@@ -122,17 +120,9 @@ class AfaCode:
         """Grows with every new function: then :meth:`theta` compiles."""
         return len(self._bodies)
 
-    @property
-    def rows(self) -> int:
-        """How many rows :meth:`faults` has."""
-        return 1 + len(self._rows)
-
     def faults(self) -> I64:
-        """F, without a fault, and with the constants that are lifted."""
-        found = np.zeros((self.rows, max(map(len, self._rows), default=1)), np.int64)
-        for words, row in self._rows.items():
-            found[row, : len(words)] = words
-        return found
+        """F, without a fault, and with the constants of functions behind it."""
+        return np.array([[0, *(word for words in self._begins for word in words)]], np.int64)
 
     @property
     def strings(self) -> bool:
@@ -157,7 +147,7 @@ class AfaCode:
             len(self.atoms),
             len(self.constants),
             len(self._bodies),
-            len(self._rows),
+            self.size,
             dict(self.called),
         )
         try:
@@ -167,13 +157,14 @@ class AfaCode:
             self._forget(*known)
             raise
 
-    def _forget(self, columns: int, atoms: int, constants: int, bodies: int, rows: int, called: dict[str, Any]) -> None:
+    def _forget(self, columns: int, atoms: int, constants: int, bodies: int, size: int, called: dict[str, Any]) -> None:
         """Go back to what was known before an arc that was refused."""
         del self.columns[columns:], self.atoms[atoms:], self.constants[constants:], self._bodies[bodies:]
         for numbers, most in ((self._atoms, atoms), (self._words, constants), (self._numbers, bodies)):
             for key in [key for key, at in numbers.items() if at >= most]:
                 del numbers[key]
-        self._rows = {words: row for words, row in self._rows.items() if row <= rows}
+        self._begins = {words: begin for words, begin in self._begins.items() if begin < size}
+        self.size = size
         self.called.clear()
         self.called.update(called)
         self._python = PythonCode(self)
@@ -200,10 +191,10 @@ class AfaCode:
     def _function(self) -> ast.FunctionDef:
         """``theta`` as a syntax tree."""
         body: list[ast.stmt] = [ast.If(faulty(), [returned(0)], [])]
-        if self._rows:
-            low = ast.BinOp(name("fn"), ast.BitAnd(), ast.Constant((1 << ROW_BITS) - 1))
-            row = ast.BinOp(name("fn"), ast.RShift(), ast.Constant(ROW_BITS))
-            body.append(ast.Assign([ast.Name("row", ast.Store())], row))
+        if self._begins:
+            low = ast.BinOp(name("fn"), ast.BitAnd(), ast.Constant((1 << FUNCTION_BITS) - 1))
+            begin = ast.BinOp(name("fn"), ast.RShift(), ast.Constant(FUNCTION_BITS))
+            body.append(ast.Assign([ast.Name("begin", ast.Store())], begin))
             body.append(ast.Assign([ast.Name("fn", ast.Store())], low))
         for at, statements in enumerate(self._bodies):
             chosen = ast.Compare(name("fn"), [ast.Eq()], [ast.Constant(at)])
@@ -213,13 +204,16 @@ class AfaCode:
         return ast.FunctionDef("theta", arguments, body, [], None, None)
 
     def _number(self, body: list[ast.stmt], constants: tuple[int, ...] = ()) -> int:
-        """The number of a function with its lifted constants; equal ones have the same."""
-        row = self._rows.setdefault(constants, len(self._rows) + 1) if constants else 0
+        """The number of a function with its constants; equal ones have the same."""
+        begin = 0
+        if constants:
+            begin = self._begins.setdefault(constants, self.size)
+            self.size += len(constants) if begin == self.size else 0
         key = _key(body)
         if key not in self._numbers:
             self._numbers[key] = len(self._bodies)
             self._bodies.append(body)
-        return self._numbers[key] | row << ROW_BITS
+        return self._numbers[key] | begin << FUNCTION_BITS
 
     # -- fences -------------------------------------------------------------------------------------------------------
 
@@ -253,12 +247,9 @@ class AfaCode:
         return self._made(body)
 
     def _made(self, body: Callable[[_Scope], list[ast.stmt]]) -> int:
-        """The number of a function: one with its constants in place where it is known, else with lifted ones if they are."""
-        plain = body(_Scope(self, lifts=False))
-        if not self.lifts or _key(plain) in self._numbers:
-            return self._number(plain)
-        scope = _Scope(self, lifts=True)
-        return self._number(body(scope), tuple(scope.lifted))
+        """The number of a function that is made of conditions and values."""
+        scope = _Scope(self)
+        return self._number(body(scope), tuple(scope.constants.words))
 
     # -- transfers ----------------------------------------------------------------------------------------------------
 
@@ -328,28 +319,22 @@ def _key(body: list[ast.stmt]) -> str:
     return "\n".join(map(ast.dump, body))
 
 
+def _constant(at: int) -> ast.expr:
+    """``F[0, begin + at]``."""
+    place = ast.BinOp(name("begin"), ast.Add(), ast.Constant(at))
+    return ast.Subscript(name("F"), ast.Tuple([ast.Constant(0), place], ast.Load()), ast.Load())
+
+
 class _Scope(ScalarCode):
     """Compiles expressions over ``e.`` and ``r.`` names."""
 
-    def __init__(self, owner: AfaCode, *, lifts: bool) -> None:
+    def __init__(self, owner: AfaCode) -> None:
         super().__init__(owner.called, "F", None)
         self.owner = owner
-        self.lifts = lifts
-        #: The words of constants that are read from a row of F.
-        self.lifted: list[int] = []
+        self.constants = Lifted(_constant)
 
-    def operand(self, node: p.Operand) -> Code:
-        code = super().operand(node)
-        return self._lifted(code) if isinstance(node, p.Constant) else code
-
-    def _lifted(self, code: Code) -> Code:
-        """A constant that is read from F, where constants are lifted."""
-        if not self.lifts or code.kind in ("bool", "decimal"):
-            return code
-        found = ast.literal_eval(code.value)
-        self.lifted.append(int(np.float64(found).view(np.int64)) if code.kind == "float" else found)
-        word = cell("F", "row", len(self.lifted) - 1)
-        return replace(code, value=call("real", word) if code.kind == "float" else word)
+    def lifted(self, constant: Code) -> Code:
+        return self.constants.of(constant)
 
     def type_of(self, attribute: str) -> pa.DataType:
         side, _, own = attribute.partition(".")
@@ -363,7 +348,7 @@ class _Scope(ScalarCode):
         return self.owner.attribute(own) if side == "e" else self.owner.field(own)
 
     def string(self, value: str, node: p.Constant) -> Code:
-        return Code(ast.Constant(self.owner.word(value)), (), "string")
+        return self.lifted(Code(ast.Constant(self.owner.word(value)), (), "string"))
 
     def of_one_event(self, node: p.Function) -> Code | None:
         if not _is_alone(node):
@@ -375,7 +360,7 @@ class _Scope(ScalarCode):
         if not isinstance(value, p.Constant) or kind_of(kind) != "time":
             return None
         ticks = pa.scalar(value.value, pa.timestamp("us", tz=kind.tz)).cast(kind).value
-        return self._lifted(Code(number(ticks), (), "time"))
+        return self.lifted(Code(number(ticks), (), "time"))
 
     def atom(self, node: p.Predicate) -> ast.expr | None:
         """A condition on the event alone that words cannot tell, or not exactly, is a word of its own."""

@@ -58,8 +58,6 @@ class AfaIntake:
         keep_all = roles.dynamic == "explicit" or (roles.sign is not None and not keyed)
         self.code = AfaCode(afa.events, afa.register, keep_all=keep_all, word_of=self.names.word)
         self.tables = GraphTables(afa, self.code)
-        # Arcs that come later share functions where they differ in constants only; reading these costs some time.
-        self.code.lifts = True
         if ignores is None:
             ignores = roles.ignore and not roles.bag and any(arc.kind is Kind.IGNORE for arc in afa.arcs)
         #: The field behind the register's own that holds a trail; −1: none.
@@ -105,7 +103,7 @@ class AfaIntake:
 
     def take_constants(self) -> None:
         """The constants of functions, which lie beside the word in which these note what goes wrong."""
-        if self.code.rows != self.state.work.F.shape[0] or self.code.rows == 1:
+        if self.code.size != self.state.work.F.shape[1] or self.code.size == 1:
             self.state.work = self.state.work._replace(F=self.code.faults())
 
     def _initial(self) -> I64:

@@ -35,6 +35,7 @@ MOST_EDGES = 62  #: bits of an event
 _ANY_NUMBER = 1 << 62
 
 _HELPERS = {name: getattr(module, name) for module in (scalar, decimals) for name in module.__all__ if name != "word"}
+_HELPERS["word_at"] = _jit.word_at
 
 
 class Compiled:
@@ -209,7 +210,12 @@ class Compiled:
         function = self.conditions.function()
         called = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         helpers = {name: helper for name, helper in _HELPERS.items() if name in called}
-        return _jit.generated(function, helpers, numbers=5, matrices=3, own=self.conditions.functions)
+        return _jit.generated(function, helpers, numbers=6, matrices=3, own=self.conditions.functions)
+
+    @cached_property
+    def _constants(self) -> I64:
+        """What theta compares and computes with; it lives as long as the program, as kernels read it by its address."""
+        return np.array(self.conditions.constants.words, np.int64)
 
     @cached_property
     def machine(self) -> Machine:
@@ -231,6 +237,7 @@ class Compiled:
                 between[number, before, after] = True
         return Machine(
             kleene=np.array([pair.component.kleene for pair in pairs], np.bool_),
+            constants=self._constants.ctypes.data,
             asks=np.array([code is not None for code in conditions.codes], np.bool_),
             each_first=each_first,
             each_component=np.array([at for each in conditions.each for at, _ in each], np.int64),

@@ -1,10 +1,11 @@
 """Conditions between events as scalar code for the kernel (SASE+ paper, section 5.2.1; compiled by Numba).
 
-A query becomes one function ``theta(edge, run, row, node, other, V, C, P)`` that says 1 or 0: does the edge's condition hold for
+A query becomes one function ``theta(edge, run, row, node, other, K, V, C, P)`` that says 1 or 0: does the edge's condition hold for
 a run (a row of V) with an event (a row of C)? For negations and for conditions on every ``a[i]`` the rows ``node`` and ``other``
-of P stand for the negated event and for ``a[i]``.
+of P stand for the negated event and for ``a[i]``. K is the address of the constants, so that queries which differ in these only have
+one function, which is compiled once.
 
-The function is made as a syntax tree whose names and indexes are this module's own; of the query it holds numbers only.
+The function is made as a syntax tree whose names and indexes are this module's own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from stretto.automata.nfab import Edge, Kind, Nfab, own_index
-from stretto.engines.shared.scalar_code import Code, ScalarCode, Test, joined
+from stretto.engines.shared.scalar_code import Code, Lifted, ScalarCode, Test, joined
 from stretto.engines.shared.scalar_code import all_of as _all
 from stretto.engines.shared.scalar_code import call as _call
 from stretto.engines.shared.scalar_code import cell as _word
@@ -27,7 +28,7 @@ from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, R
 
 _E = TypeVar("_E", bound=p.Expression)
 
-PARAMETERS = ("edge", "run", "row", "node", "other", "V", "C", "P")
+PARAMETERS = ("edge", "run", "row", "node", "other", "K", "V", "C", "P")
 
 
 class Conditions:
@@ -52,6 +53,8 @@ class Conditions:
         self.each: list[list[tuple[int, ast.expr]]] = []
         #: Registered functions that conditions call, by their names in the code.
         self.functions: dict[str, Any] = {}
+        #: What they compare and compute with.
+        self.constants = Lifted(lambda at: _call("word_at", _name("K"), ast.Constant(at)))
         #: By edge: the slots that its code reads.
         self.reads: list[set[int]] = []
         self.reading: set[int] = set()
@@ -316,6 +319,9 @@ class _Scope(ScalarCode):
         if not elements or len(elements) < len(references) or len({(e.variable, e.index) for e in elements}) > 1:
             return None
         return elements[0], p.renamed(node, {name: one.attribute for name, one in zip(names, elements, strict=True)})
+
+    def lifted(self, constant: Code) -> Code:
+        return self.owner.constants.of(constant)
 
     def string(self, value: str, node: p.Constant) -> Code:
         """A word that every event has."""

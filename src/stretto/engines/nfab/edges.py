@@ -12,7 +12,7 @@ from stretto.engines.nfab.structure import I64, Events, Machine, Memory, Runs
 from stretto.engines.shared.scalar import greatest, least, mark, real, word
 
 #: The query's conditions, as the kernel is handed them.
-conditions_at = called(numbers=5, matrices=3)
+conditions_at = called(numbers=6, matrices=3)
 
 
 @inlined
@@ -26,7 +26,7 @@ def holds(
     runs, nodes = memory.runs, memory.nodes
     V = runs.V
     unknown = False
-    if machine.asks[edge] and theta(edge, run, row, node, s.NIL, V, events.C, nodes.P) == 0:
+    if machine.asks[edge] and theta(edge, run, row, node, s.NIL, machine.constants, V, events.C, nodes.P) == 0:
         unknown = V[0, 0] & 1 != 0
         if not unknown:
             return False
@@ -36,7 +36,7 @@ def holds(
         one = runs.node[run]
         while one != s.NIL:
             mine = nodes.label[one] == machine.each_component[at]
-            if mine and theta(edges + at, run, row, node, one, V, events.C, nodes.P) == 0:
+            if mine and theta(edges + at, run, row, node, one, machine.constants, V, events.C, nodes.P) == 0:
                 if V[0, 0] & 1 == 0:
                     return False
                 V[0, 0] &= ~1

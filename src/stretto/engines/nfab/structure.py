@@ -86,6 +86,7 @@ class Machine(NamedTuple):
     """
 
     kleene: NDArray[np.bool_]  #: [component]
+    constants: int  #: the address of the words that theta compares and computes with
     asks: NDArray[np.bool_]  #: [edge] whether theta is to be asked
     each_first: I64  #: [edge + 1] where the edge's conditions on every a[i] begin …
     each_component: I64  #: … whose events they go over; theta knows them as edges + this index

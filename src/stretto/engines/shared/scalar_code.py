@@ -10,11 +10,13 @@ import ast
 import datetime as dt
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from stretto.engines.shared.decimals import DIGITS, words_of
@@ -107,6 +109,37 @@ def all_of(tests: tuple[ast.expr, ...] | list[ast.expr]) -> ast.expr:
     return once[0] if len(once) == 1 else ast.BoolOp(ast.And(), once)
 
 
+class Lifted:
+    """Constants beside the code, as words in a table: functions that differ in constants only are one.
+
+    Parameters
+    ----------
+    word
+        The code that reads the word with a number.
+    """
+
+    def __init__(self, word: Callable[[int], ast.expr]) -> None:
+        self._word = word
+        #: The words.
+        self.words: list[int] = []
+
+    def of(self, code: Code) -> Code:
+        """A constant that is read from the table; a truth value stays in the code."""
+        match code.value:
+            case ast.Call(function, arguments):
+                return replace(code, value=ast.Call(function, [self._cell(one) for one in arguments], []))
+            case _ if code.kind == "bool":
+                return code
+            case literal:
+                word = self._cell(literal)
+                return replace(code, value=call("real", word) if code.kind == "float" else word)
+
+    def _cell(self, literal: ast.expr) -> ast.expr:
+        value = ast.literal_eval(literal)
+        self.words.append(int(np.float64(value).view(np.int64)) if isinstance(value, float) else value)
+        return self._word(len(self.words) - 1)
+
+
 @dataclass(frozen=True)
 class Test:
     """A condition as an expression: a truth value, or with ``three`` a number: 0 false, 1 not told by 64 bits, 2 true."""
@@ -191,6 +224,10 @@ class ScalarCode(p.Visitor, ABC):
     def string(self, value: str, node: p.Constant) -> Code:
         """A string constant."""
         raise self.mistake("a string stands beside attributes of several events", node)
+
+    def lifted(self, constant: Code) -> Code:
+        """A constant where the code finds it: in its place, unless a subclass keeps it beside the code."""
+        return constant
 
     # -- predicates ---------------------------------------------------------------------------------------------------
 
@@ -313,9 +350,11 @@ class ScalarCode(p.Visitor, ABC):
         return self.reference(node.name)
 
     def constant(self, node: p.Constant) -> Code:
+        if isinstance(node.value, str):
+            return self.string(node.value, node)
         if self.exact and isinstance(node.value, Decimal):
-            return self._decimal(node.value, node)
-        return self.string(node.value, node) if isinstance(node.value, str) else _constant(node.value)
+            return self.lifted(self._decimal(node.value, node))
+        return self.lifted(_constant(node.value))
 
     def negative(self, node: p.Negative) -> Code:
         own = self.operand(node.operand)
@@ -327,7 +366,7 @@ class ScalarCode(p.Visitor, ABC):
 
     def ticks(self, node: p.Ticks) -> Code:
         if not p.attributes(node):
-            return Code(number(value_of(node, {})), (), "int")
+            return self.lifted(Code(number(value_of(node, {})), (), "int"))
         return replace(self._in_unit(self.operand(node.operand), node.per_second), kind="int", per_second=0)
 
     def function(self, node: p.Function) -> Code:
