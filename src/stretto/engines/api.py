@@ -54,6 +54,19 @@ class Matches(NamedTuple):
         return cls.counted(start, end, np.zeros(0, np.int64))._replace(counts=None, totals=totals)
 
     @classmethod
+    def copied(cls, out: Any, rows: int, cells: int) -> Matches:
+        """The first rows of an output buffer with ``start``, ``end``, ``stop``, ``position`` and ``mark``."""
+        offset = np.zeros(rows + 1, np.int64)
+        offset[1:] = out.stop[:rows]
+        places = out.position[:cells].copy(), out.mark[:cells].copy()
+        return cls(out.start[:rows].copy(), out.end[:rows].copy(), offset, *places)
+
+    @classmethod
+    def copied_counts(cls, out: Any, rows: int) -> Matches:
+        """The first rows of an output buffer whose ``stop`` is their number."""
+        return cls.counted(out.start[:rows].copy(), out.end[:rows].copy(), out.stop[:rows].copy())
+
+    @classmethod
     def counted(cls, start: I64, end: I64, counts: I64) -> Matches:
         """Counts of matches: ``start`` is that of the one that begins first."""
         nothing = np.zeros(0, np.int64)

@@ -39,12 +39,8 @@ class LatestRunner(Intake):
     ----------
     program
         The compiled query.
-    counts
-        Give the number of matches of an event, in place of the matches.
-    late
-        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
-    capacity
-        Initial size of the growing arrays (tests use 1).
+    counts, late, capacity
+        How it starts (:class:`~stretto.engines.api.Starting`).
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
@@ -167,13 +163,7 @@ class LatestRunner(Intake):
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
-        """Take over a state that :meth:`save` wrote.
-
-        Raises
-        ------
-        LookupError, ValueError
-            Something is missing or has another size.
-        """
+        """Take over a state that :meth:`save` wrote."""
         self.state.load(section, self._load_intake(section))
 
     def unlisted(self) -> Unlisted | None:
@@ -220,16 +210,12 @@ class LatestRunner(Intake):
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
         """The events to visit, and from which start on windows are open after the batch."""
-        member = self._members(batch)
-        measures, last_measure = self._measure(batch, member)
-        member, last_time, late = self._in_time(batch, member, last_measure)
-        bits = self.program.bits(self._classes(batch, member))
+        classed = self._classed(batch)
+        member, measures = classed.member, classed.measures
+        bits = self.program.bits(classed.cls)
         relevant = bits != 0 if member is None else (bits != 0) & member
         self.broken = True  # from here on the stream has moved: what fails now leaves it half read
-        first = self.rows
-        self.rows += batch.num_rows
-        self.last_measure, self.last_time = last_measure, last_time
-        self.late += late
+        first = self._move(batch, classed)
         rows = np.flatnonzero(relevant)
         position = rows + first
         low = self._low(position, None, measures, rows, first)

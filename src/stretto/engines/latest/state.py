@@ -85,13 +85,8 @@ class LatestState:
         """Take the matches out of the output buffers."""
         rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
         self.registers[[s.ROWS, s.CELLS]] = 0
-        offset = np.zeros(rows + 1, np.int64)
-        out = self.out
-        offset[1:] = out.stop[:rows]
-        found = Matches(
-            out.start[:rows].copy(), out.end[:rows].copy(), offset, out.position[:cells].copy(), out.mark[:cells].copy()
-        )
-        if rows == out.start.size and rows < 1 << 14:  # it was full: a larger one is filled less often
+        found = Matches.copied(self.out, rows, cells)
+        if rows == self.out.start.size and rows < 1 << 14:  # it was full: a larger one is filled less often
             self.out = self._output(4 * rows)
         return found
 

@@ -70,14 +70,8 @@ class NfabRunner(Intake):
     ----------
     program
         The compiled query.
-    labels
-        Tell which variables hold which event (else marks mean nothing).
-    counts
-        Count the matches of an event where that needs no listing; see :attr:`counts`.
-    late
-        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
-    capacity
-        Initial size of the growing arrays (tests use 1).
+    labels, counts, late, capacity
+        How it starts (:class:`~stretto.engines.api.Starting`).
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
@@ -175,13 +169,7 @@ class NfabRunner(Intake):
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
-        """Take over a state that :meth:`save` wrote.
-
-        Raises
-        ------
-        LookupError, ValueError
-            Something is missing or has another size.
-        """
+        """Take over a state that :meth:`save` wrote."""
         self.state.load(section, self._load_intake(section), self.program.conditions.values.slots)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
@@ -230,16 +218,12 @@ class NfabRunner(Intake):
     def prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
         """The events to visit, and from which start on windows are open after the batch."""
         program = self.program
-        member = self._members(batch)
-        measures, last_measure = self._measure(batch, member)
-        member, last_time, late = self._in_time(batch, member, last_measure)
-        bits = program.bits(self._classes(batch, member))
+        classed = self._classed(batch)
+        member, measures = classed.member, classed.measures
+        bits = program.bits(classed.cls)
         relevant = bits != 0 if member is None else (bits != 0) & member
         self.broken = True  # from here on the stream has moved: what fails now leaves it half read
-        first = self.rows
-        self.rows += batch.num_rows
-        self.last_measure, self.last_time = last_measure, last_time
-        self.late += late
+        first = self._move(batch, classed)
         rows = np.flatnonzero(relevant)
         part, rank = np.zeros(rows.size, np.int64), None
         if self.keys is not None or self.ranked:

@@ -261,7 +261,7 @@ class NfabState:
         """Take the counted events out of the output buffers."""
         rows = int(self.registers[s.ROWS])
         self.registers[s.ROWS] = 0
-        return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
+        return Matches.copied_counts(self.out, rows)
 
     def live(self) -> NDArray[np.int64]:
         """The positions of all events that nodes hold, after :meth:`collect`; sorted."""

@@ -6,7 +6,7 @@ All steps are over whole columns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +60,17 @@ class Counting(Protocol):
     @property
     def registers(self) -> I64:
         """Scalars that outlive a call of the kernel."""
+
+
+class Classed(NamedTuple):
+    """What a batch says that is in order, before anything changes."""
+
+    member: Bits | None  #: the rows that are in the stream, and not late; ``None``: all
+    measures: NDArray[np.generic] | None  #: what the window measures of every row
+    cls: NDArray[np.int32]  #: their event classes
+    last_measure: int | float | None
+    last_time: int | float | None
+    late: int  #: how many rows are late
 
 
 class Intake:
@@ -233,6 +244,27 @@ class Intake:
         keys = self.keys.nbytes if self.keys is not None else 0
         times = 0 if self.measured is None else self.measured.values.nbytes + self.measured.positions.nbytes
         return int(self.counter.nbytes + keys + times)
+
+    def _classed(self, batch: pa.RecordBatch) -> Classed:
+        """Check the next rows, and class them; nothing changes.
+
+        Raises
+        ------
+        DataError
+            The events are not what the query needs.
+        """
+        member = self._members(batch)
+        measures, last_measure = self._measure(batch, member)
+        member, last_time, late = self._in_time(batch, member, last_measure)
+        return Classed(member, measures, self._classes(batch, member), last_measure, last_time, late)
+
+    def _move(self, batch: pa.RecordBatch, classed: Classed) -> int:
+        """The rows are taken, and what fails from here on leaves them half read; gives the position of the first of them."""
+        first = self.rows
+        self.rows += batch.num_rows
+        self.last_measure, self.last_time = classed.last_measure, classed.last_time
+        self.late += classed.late
+        return first
 
     def refuse_if_broken(self) -> None:
         """Raise an :class:`EngineError` when the run was stopped in the middle of a batch."""

@@ -50,14 +50,8 @@ class Driver(Intake):
     ----------
     program
         The machine.
-    labels
-        Tell which variables hold which event (else marks mean nothing).
-    counts
-        Count the matches of an event where that needs no listing; see :attr:`counts`.
-    late
-        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
-    capacity
-        Initial size of the growing arrays (tests use 1).
+    labels, counts, late, capacity
+        How it starts (:class:`~stretto.engines.api.Starting`).
     tells_visits
         Matches say which of the events of a call completes them.
     """
@@ -259,13 +253,7 @@ class Driver(Intake):
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
-        """Take over a state that :meth:`save` wrote.
-
-        Raises
-        ------
-        LookupError, ValueError
-            Something is missing or has another size.
-        """
+        """Take over a state that :meth:`save` wrote."""
         partitions = self._load_intake(section)
         states = self._load_states(section)
         self.state.load(section, partitions, states)

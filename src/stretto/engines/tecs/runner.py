@@ -32,14 +32,8 @@ class Runner(Driver):
     ----------
     program
         The compiled query.
-    labels
-        Tell which variables hold which event (else marks mean nothing).
-    counts
-        Count the matches of an event where that needs no listing; see :attr:`counts`.
-    late
-        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
-    capacity
-        Initial size of the growing arrays (tests use 1).
+    labels, counts, late, capacity
+        How it starts (:class:`~stretto.engines.api.Starting`).
     """
 
     program: Compiled
@@ -62,16 +56,10 @@ class Runner(Driver):
 
     def _prepare(self, batch: pa.RecordBatch) -> Events | None:
         """Check the batch and turn it into the events to visit; ``None`` when there are none."""
-        member = self._members(batch)
-        measures, last_measure = self._measure(batch, member)
-        member, last_time, late = self._in_time(batch, member, last_measure)
-        cls = self._classes(batch, member)
+        classed = self._classed(batch)
+        member, measures, cls = classed[:3]
         self.program.refresh()
-        # All checks are behind us: from here on the stream has moved.
-        first = self.rows
-        self.rows += batch.num_rows
-        self.last_measure, self.last_time = last_measure, last_time
-        self.late += late
+        first = self._move(batch, classed)
         rows = self.program.visited(cls, member)
         part, key = np.zeros(rows.size, np.int64), None
         if self.keys is not None or self.ranked:

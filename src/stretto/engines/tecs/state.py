@@ -126,22 +126,14 @@ class State:
         """Take the matches out of the output buffers."""
         rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
         self.registers[s.ROWS] = self.registers[s.CELLS] = 0
-        offset = np.zeros(rows + 1, np.int64)
-        offset[1:] = self.out.stop[:rows]
-        return Matches(
-            self.out.start[:rows].copy(),
-            self.out.end[:rows].copy(),
-            offset,
-            self.out.position[:cells].copy(),
-            self.out.mark[:cells].copy(),
-            part=self.out.visit[:rows].copy() if self._tells_visits else None,
-        )
+        found = Matches.copied(self.out, rows, cells)
+        return found._replace(part=self.out.visit[:rows].copy()) if self._tells_visits else found
 
     def drain_counts(self) -> Matches:
         """Take the counted events out of the output buffers."""
         rows = int(self.registers[s.ROWS])
         self.registers[s.ROWS] = 0
-        return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
+        return Matches.copied_counts(self.out, rows)
 
     def save(self, section: Section) -> None:
         """Write what is reachable: the nodes, the records partition by partition, the registers."""

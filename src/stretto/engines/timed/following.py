@@ -345,11 +345,5 @@ class FollowingRun(Following, TimedIntake):
         self._save_intake(section)
 
     def load(self, section: Section) -> None:
-        """Take over a state that :meth:`save` wrote.
-
-        Raises
-        ------
-        LookupError, ValueError
-            Something is missing or has another size.
-        """
+        """Take over a state that :meth:`save` wrote."""
         self.state.load(section, self.program.classes_of, self._load_intake(section))

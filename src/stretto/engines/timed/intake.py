@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.shared.intake import FALLS, Bits, Intake
+from stretto.engines.shared.intake import FALLS, Bits, Classed, Intake
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.structure import Events
 from stretto.engines.totals.adder import Adder
@@ -59,12 +59,9 @@ class TimedIntake(Intake):
         member, last_time, late = self._in_time(batch, member, last_measure)
         cls = self._classes(batch, member)
         self.program.refresh()
-        # All checks are behind us: from here on the stream has moved.
         self.broken = True
-        first = self.rows
-        self.rows += batch.num_rows
-        self.last_measure, self.last_time, self.last_clock = last_measure, last_time, last_clock
-        self.late += late
+        first = self._move(batch, Classed(member, measures, cls, last_measure, last_time, late))
+        self.last_clock = last_clock
         relevant = self.program.relevant[cls]
         rows = np.flatnonzero(relevant if member is None else relevant & member)
         part, rank = np.zeros(rows.size, np.int64), None

@@ -39,14 +39,8 @@ class TimedRunner(TimedIntake):
     ----------
     program
         The compiled query.
-    counts
-        Count the matches of an event where that needs no listing; see :attr:`counts`.
-    late
-        What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
-    capacity
-        Initial size of the growing arrays (tests use 1).
-    budget
-        How many bytes of matches it may hold before it gives them.
+    counts, late, capacity, budget
+        How it starts (:class:`~stretto.engines.api.Starting`).
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
@@ -281,13 +275,7 @@ class TimedRunner(TimedIntake):
             self.waiting.save(section.sub("waiting"))
 
     def load(self, section: Section) -> None:
-        """Take over a state that :meth:`save` wrote.
-
-        Raises
-        ------
-        LookupError, ValueError
-            Something is missing or has another size.
-        """
+        """Take over a state that :meth:`save` wrote."""
         self.state.load(section, self._load_intake(section))
         if self.waiting is not None:
             self.waiting.load(section.sub("waiting"))

@@ -149,22 +149,18 @@ class State:
         rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
         self.registers[[s.ROWS, s.CELLS, s.FIRST_ROW]] = 0
         out = self.out
-        offset = np.zeros(rows + 1, np.int64)
-        offset[1:] = out.stop[:rows]
-        held = (
-            out.start[:rows].copy(),
-            out.end[:rows].copy(),
-            offset,
-            out.position[:cells].copy(),
-            out.mark[:cells].copy(),
+        return (
+            Matches.copied(out, rows, cells),
+            out.part[:rows].copy(),
+            out.begun[:rows].copy(),
+            out.ended[:rows].copy(),
         )
-        return Matches(*held), out.part[:rows].copy(), out.begun[:rows].copy(), out.ended[:rows].copy()
 
     def drain_counts(self) -> Matches:
         """Take the counted events out of the output buffers."""
         rows = int(self.registers[s.ROWS])
         self.registers[s.ROWS] = 0
-        return Matches.counted(self.out.start[:rows].copy(), self.out.end[:rows].copy(), self.out.stop[:rows].copy())
+        return Matches.copied_counts(self.out, rows)
 
     # -- partitions ---------------------------------------------------------------------------------------------------
 

@@ -80,21 +80,15 @@ class TotalsRunner(Intake):
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events | None, int | None]:
         """Check the batch and turn it into the events to visit (``None``: there are none), and the pane of its last row."""
-        member = self._members(batch)
-        measures, last_measure = self._measure(batch, member)
-        member, last_time, late = self._in_time(batch, member, last_measure)
-        cls = self._classes(batch, member)
+        classed = self._classed(batch)
+        member, measures, cls = classed[:3]
         self.program.refresh()
         rows = self.program.visited(cls, member)
         panes = self._panes(measures, batch.num_rows)
         if panes is not None:
             rows = rows[_in_a_window(panes[rows], *self._window)]
-        first = self.rows
         values = self._said_by(batch, rows, cls)
-        # All checks are behind us: from here on the stream has moved.
-        self.rows += batch.num_rows
-        self.last_measure, self.last_time = last_measure, last_time
-        self.late += late
+        first = self._move(batch, classed)
         now = None
         if panes is not None and panes.size:
             now = self._last_pane(panes, member)
