@@ -117,11 +117,11 @@ def read(  # noqa: PLR0913 - the options of the source
     kinds = pa.schema(table.schema().to_arrow())
     if _META in kinds.names:
         raise OptionError(f"the name '{_META}' is taken by the file's metadata: rename the column")
-    rows = _stream(spark, uri, storage) if streaming else _files(spark, table, uri, kinds)
+    rows = _stream(spark, uri, storage) if streaming else _files(spark, table, kinds)
     return split(_records(rows, kinds.names), attributes=kinds.names, counted=streaming, **shared)
 
 
-def _files(spark: SparkSession, table: DeltaTable, uri: str, kinds: pa.Schema) -> DataFrame:
+def _files(spark: SparkSession, table: DeltaTable, kinds: pa.Schema) -> DataFrame:
     """A version's files through Spark's own Parquet reader, which filters as it reads."""
     from pyspark.sql import functions as F
 

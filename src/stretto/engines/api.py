@@ -81,9 +81,8 @@ class Matches(NamedTuple):
 class Totals(NamedTuple):
     """What rows say of all matches of an event, a window or a table."""
 
-    window: (
-        I64 | None
-    )  #: the number k of the window, which begins at k times what is between windows; ``None``: there are none
+    #: The number k of the window, which begins at k times what is between windows; ``None``: there are none.
+    window: I64 | None
     groups: list[pa.Array]
     items: list[pa.Array]
 
@@ -252,9 +251,8 @@ class Starting(NamedTuple):
     #: What happens to a row that comes too late: ``"error"``, ``"drop"`` (it is counted), or where the engine keeps them ``"side"``.
     late: str
     capacity: int  #: initial size of the growing arrays (tests use 1)
-    budget: (
-        Budget | None
-    )  #: how many bytes of matches it may hold before it gives them; ``None``: a quarter of the memory there is
+    #: How many bytes of matches it may hold before it gives them; ``None``: a quarter of the memory there is.
+    budget: Budget | None
 
 
 R_co = TypeVar("R_co", covariant=True)

@@ -224,14 +224,14 @@ def matches_of(query: BoundSase, rows: Sequence[Event], members: Sequence[int]) 
     for row in members:
         complete = [match for one in automata for match in one.read(row)]
         if query.parsed.non_overlap and complete:
-            complete = [min(complete, key=lambda m: _preferred(query, m))]
+            complete = [min(complete, key=_preferred)]
             for one in automata:
                 one.runs = []  # all of them began at or before this event
         found.update(dict.fromkeys(complete))
     return list(found)
 
 
-def _preferred(query: BoundSase, match: SaseMatch) -> Any:
+def _preferred(match: SaseMatch) -> Any:
     """Earliest start, shortest, smallest positions; at the first event that differs, the later component."""
     component = {row: number for number, (_, rows) in enumerate(match.bindings) for row in rows}
     positions = sorted(match.positions)

@@ -70,7 +70,7 @@ def _recognized(node: Node, pattern: Any, options: Mapping[str, Any]) -> Recogni
         frozen = compile_query(pattern, schema=_roles(node, options))
         refuse_joined(frozen.parsed.joined, "in a dataflow")
     events = Lifetime(node.schema, node, None)
-    made = _result(_matcher(frozen, node.schema, options), frozen, node.schema)
+    made = _result(_matcher(frozen, options), frozen, node.schema)
     return Recognize(made, events, frozen, dict(options))
 
 
@@ -166,7 +166,7 @@ def _roles(node: Node, options: Mapping[str, Any]) -> Schema:
     return Schema.of({**node.schema, "vs": pa.int64()}, time="vs", **own)
 
 
-def _matcher(pattern: Query | Afa, schema: Mapping[str, pa.DataType], options: Mapping[str, Any]) -> Any:
+def _matcher(pattern: Query | Afa, options: Mapping[str, Any]) -> Any:
     """A matcher for events with the time ``vs``."""
     if isinstance(pattern, Afa):
         return Matcher(pattern, time="vs", sign="sign", **options)
@@ -213,7 +213,7 @@ class Recognizer(Operator):
         self.node = node
         self.strings = strings
         self.revises = isinstance(node.pattern, Afa)
-        self._matcher = _matcher(node.pattern, node.input.schema, node.options)
+        self._matcher = _matcher(node.pattern, node.options)
         #: Events that wait for their punctuation.
         self.waiting = empty(PAYLOAD + len(node.input.schema))
         self._due = empty(self.width)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.structure import F64, I64, Plan
 from stretto.query import predicate as p
-from stretto.query.passes.bind_totals import BoundGroup, BoundTotal, BoundTotals
+from stretto.query.passes.bind_totals import BoundTotal, BoundTotals
 from stretto.query.query import Consume
 from stretto.query.totals import Extent, Function
 
@@ -232,8 +232,3 @@ def as_type(values: I64, missing: NDArray[np.bool_], kind: pa.DataType) -> pa.Ar
     if pa.types.is_date64(kind):  # read as days
         return pa.array(values.astype(np.int32), pa.int32(), mask=missing).cast(pa.date32()).cast(kind)
     return pa.array(values, pa.int64(), mask=missing).cast(narrow).cast(kind)
-
-
-def group_field(one: BoundGroup) -> pa.Field:
-    """The column of a result that a group has."""
-    return pa.field(one.name, one.type)

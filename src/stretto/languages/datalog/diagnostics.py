@@ -46,7 +46,7 @@ def _hint(found: d.Unexpected) -> str | None:  # noqa: C901, PLR0911, PLR0912 - 
     text, span, expected = found.text, found.span, found.expected
     word = found.word
     before = text[: span.start].rstrip()
-    if _is_modulo_comment(before, text):
+    if _is_modulo_comment(before):
         return "after a value '%' is the remainder: write the comment with -- or //"
     if "IMPLIES" in expected:
         return found.hint() or _after_head(word, expected)
@@ -93,7 +93,7 @@ def _after_head(word: str, expected: frozenset[str]) -> str | None:
     return "a rule is written head :- body. and a fact head." if "DOT" in expected else None
 
 
-def _is_modulo_comment(before: str, text: str) -> bool:
+def _is_modulo_comment(before: str) -> bool:
     """Whether a '%' that was read as the remainder stands earlier in the same line, after a blank."""
     line = before[before.rfind("\n") + 1 :]
     at = line.rfind("%")

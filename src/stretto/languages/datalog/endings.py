@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stretto.errors import QueryError
 from stretto.languages.datalog.ordering import Assign, Exclude, Filter, Ordered, Scan
-from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Program, bare, shown, variables
+from stretto.languages.datalog.tree import ANY, Aggregate, Atom, bare, shown, variables
 from stretto.query import predicate as p
 from stretto.query.typing import kind_of
 
@@ -28,7 +28,6 @@ def ending(
     orders: Mapping[str, Sequence[Ordered]],
     rows: Mapping[str, Mapping[str, pa.DataType]],
     bound: int | None,
-    program: Program,
 ) -> str:
     """Say why the recursion of some relations ends.
 

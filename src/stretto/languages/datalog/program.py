@@ -88,7 +88,7 @@ def checked(program: Program, sources: Mapping[str, Mapping[str, pa.DataType]], 
         made = [
             Group(
                 tuple(Relation(name, orders[name], rows[name]) for name in group.names),
-                ending(group.names, orders, known, bound, program) if group.recursive else None,
+                ending(group.names, orders, known, bound) if group.recursive else None,
             )
             for group in groups
         ]

@@ -16,9 +16,6 @@ from stretto.matching.reorder.spans import check_span
 from stretto.matching.repeats import number_of
 from stretto.pipelines.model import Columns, Name, Table, Text
 
-#: How serious an alert is, from the least.
-SEVERITIES = ("info", "low", "medium", "high", "critical")
-
 
 def _time(value: Any) -> str:
     """A time as text; TOML has values for dates and times, and a table for numbers."""
