@@ -16,16 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
-from stretto.columns.vectorized import (
-    bits_of,
-    frozen,
-    judged,
-    mask,
-    numbers_of,
-    on_grid,
-    snapped,
-    snapped_real,
-)
+from stretto.columns.arrays import bits_of, frozen, numbers_of
+from stretto.columns.grid import on_grid, snapped, snapped_real
+from stretto.columns.vectorized import judged, mask
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds, like_search
 from stretto.query.typing import kind_of

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, GROW_ARENA, GROW_TABLE, inlined, jit
-from stretto.columns.vectorized import frozen, numbers_of, valid_of
+from stretto.columns.arrays import frozen, numbers_of, valid_of
 from stretto.errors import DataError, LimitError
 from stretto.frame import Section
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto._jit import jit
-from stretto.columns.vectorized import frozen, numbers_of, valid_of
+from stretto.columns.arrays import frozen, numbers_of, valid_of
 
 I64 = NDArray[np.int64]
 

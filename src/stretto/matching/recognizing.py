@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.column_types import with_fields
+from stretto.columns.arrays import numbers_of
 from stretto.columns.ordering import SortKey, sorted_rows
-from stretto.columns.vectorized import numbers_of
 from stretto.engines.rows.program import RowProgram
 from stretto.engines.rows.runner import Given, RowRun, whole
 from stretto.errors import LimitError, OptionError, QueryError, SnapshotError

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from stretto.automata.cea import build
 from stretto.automata.nfab import build as build_nfab
 from stretto.columns.classes import condition_of
-from stretto.columns.vectorized import on_grid, snapped
+from stretto.columns.grid import on_grid, snapped
 from stretto.engines.latest.compiled import conditions_of
 from stretto.engines.timed.program import TimedProgram
 from stretto.matching.compiled import Query

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto._jit import jit
+from stretto.columns.arrays import numbers_of, reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, Order, located
-from stretto.columns.vectorized import computed, numbers_of, reals_of_decimals, valid_of
+from stretto.columns.vectorized import computed
 from stretto.engines.api import Matches
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundReturn, BoundSase

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 import pyarrow as pa
 
-from stretto.columns.vectorized import on_grid, snapped
+from stretto.columns.grid import on_grid, snapped
 from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.relevance import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto._jit import called, inlined, jit
-from stretto.columns.vectorized import computed, mask, ticks_of
+from stretto.columns.grid import ticks_of
+from stretto.columns.vectorized import computed, mask
 from stretto.dataflow.node import Unary
 from stretto.dataflow.run.rows import PAYLOAD, Rows, empty
 from stretto.dataflow.run.values import NAN, Strings, arrays

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.columns.vectorized import numbers_of
+from stretto.columns.arrays import numbers_of
 from stretto.dataflow.run.rows import Rows
 from stretto.errors import DataError
 from stretto.query.typing import kind_of

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
+from stretto.columns.arrays import valid_of
 from stretto.columns.keys import KeyTable
-from stretto.columns.vectorized import mask, valid_of
+from stretto.columns.vectorized import mask
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.code import AfaCode

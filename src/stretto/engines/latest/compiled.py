@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.columns.arrays import frozen
 from stretto.columns.classes import Classifier, condition_of
-from stretto.columns.vectorized import frozen
 from stretto.engines.latest.structure import Machine
 from stretto.errors import LimitError
 from stretto.query import predicate as p

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from stretto.columns.vectorized import mask, numbers_of
+from stretto.columns.arrays import numbers_of
+from stretto.columns.vectorized import mask
 from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.columns import plain_name
 from stretto.engines.rows.history import History, base_of

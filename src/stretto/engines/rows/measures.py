@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.automata.rows import RowAutomaton
+from stretto.columns.arrays import frozen, numbers_of, reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.ordering import ordered_words
-from stretto.columns.vectorized import computed, frozen, numbers_of, reals_of_decimals, valid_of
+from stretto.columns.vectorized import computed
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.structure import I64, Bits, Found
 from stretto.errors import DataError, LimitError

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE
 from stretto.automata.rows import ACCEPT, build
-from stretto.columns.vectorized import frozen, mask
+from stretto.columns.arrays import frozen
+from stretto.columns.vectorized import mask
 from stretto.engines.rows import structure as s
 from stretto.engines.rows.backtracking import Failed, move_failed, walk_back
 from stretto.engines.rows.columns import Shifted, overflow_shown

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from stretto._jit import DONE, FAULTED, GROW_TABLE
 from stretto.automata.rows import ACCEPT, RowAutomaton
+from stretto.columns.arrays import frozen, numbers_of, valid_of
 from stretto.columns.gathering import Gatherer
 from stretto.columns.keys import KeyTable
 from stretto.columns.nullable import key_parts, key_types
 from stretto.columns.ordering import SortKey, key_words
-from stretto.columns.vectorized import frozen, mask, numbers_of, valid_of
+from stretto.columns.vectorized import mask
 from stretto.engines.rows import state as t
 from stretto.engines.rows import structure as s
 from stretto.engines.rows.backtracking import Failed, move_failed

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from stretto._jit import jit
-from stretto.columns.vectorized import frozen, numbers_of, ticks_of, valid_of
+from stretto.columns.arrays import frozen, numbers_of, valid_of
+from stretto.columns.grid import ticks_of
 from stretto.engines.rows.columns import Shifted, plain_name
 from stretto.engines.rows.structure import I64, Bits
 from stretto.query.row_pattern import RowQuery

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from stretto.columns.arrays import numbers_of, valid_of
 from stretto.columns.ordering import ordered_words
-from stretto.columns.vectorized import computed, mask, numbers_of, valid_of
+from stretto.columns.vectorized import computed, mask
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.interpreter import Values
 from stretto.engines.rows.structure import I64, Bits

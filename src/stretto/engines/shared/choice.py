@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.budget import Budget, described_bytes
+from stretto.columns.arrays import numbers_of, reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
-from stretto.columns.vectorized import computed, numbers_of, reals_of_decimals, valid_of
+from stretto.columns.vectorized import computed
 from stretto.engines.api import Matches
 from stretto.engines.shared import picks as k
 from stretto.engines.shared.counting import Counts

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.columns.arrays import reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
-from stretto.columns.vectorized import computed, judged, reals_of_decimals, valid_of
+from stretto.columns.vectorized import computed, judged
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query import predicate as p

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto._jit import jit
-from stretto.columns.vectorized import frozen
+from stretto.columns.arrays import frozen
 from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.times import DAY, MOST

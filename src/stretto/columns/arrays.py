@@ -1,0 +1,65 @@
+"""Arrow columns as arrays of NumPy, without a copy where that can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.times import DAY
+
+Bits = NDArray[np.bool_]
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Make a read-only view. Numba compiles anew for writable arrays, so whatever is only read looks alike."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def bits_of(buffer: pa.Buffer, offset: int, length: int) -> Bits:
+    """Read a bitmap as bool, from bit ``offset`` on."""
+    data = np.frombuffer(buffer, np.uint8)[offset >> 3 : (offset + length + 7) >> 3]
+    bits = np.unpackbits(data, bitorder="little")[offset & 7 : (offset & 7) + length]
+    return bits.view(np.bool_)
+
+
+def valid_of(array: pa.Array) -> Bits | None:
+    """Tell where an array is not NULL; ``None``: everywhere."""
+    if array.null_count == 0:
+        return None
+    buffer = array.buffers()[0]
+    if buffer is None:
+        return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    return bits_of(buffer, array.offset, len(array))
+
+
+def numbers_of(array: pa.Array) -> NDArray[Any]:
+    """Read a column of numbers, times or booleans without a copy (booleans: with one); anything under NULL.
+
+    Times come as ticks; a ``date64`` as days.
+    """
+    kind = array.type
+    buffer = array.buffers()[1]
+    types = pa.types
+    if buffer is None or not len(array):
+        dtype = np.bool_ if types.is_boolean(kind) else _dtype(kind)
+        return np.zeros(len(array), dtype)
+    if types.is_boolean(kind):
+        return bits_of(buffer, array.offset, len(array))
+    values = np.frombuffer(buffer, _dtype(kind), array.offset + len(array))[array.offset :]
+    return values // (1000 * DAY) if types.is_date64(kind) else values
+
+
+def _dtype(kind: pa.DataType) -> np.dtype[Any]:
+    wide = np.int32 if kind.bit_width == 32 else np.int64
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return np.dtype(kind.to_pandas_dtype() if is_number else wide)
+
+
+def reals_of_decimals(column: pa.Array) -> pa.Array:
+    """Decimals as the nearest doubles: by way of text, which Arrow rounds correctly; its own conversion does not always."""
+    return column.cast(pa.string()).cast(pa.float64())
