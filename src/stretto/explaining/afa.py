@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stretto.engines.select import choose_ahead
-from stretto.explaining.dot import BELOW, Drawing, Stage, caption, quoted, thickness
+from stretto.explaining.dot import BELOW, CIRCLES, Drawing, Stage, caption, quoted, thickness
 from stretto.explaining.text import section
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Kind
@@ -128,9 +128,7 @@ def draw_afa(
     window = [] if afa.window is None else [f"each event contributes for {_size(afa.window)}"]
     lines = [
         "digraph AFA {",
-        "  rankdir=LR;",
-        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
-        '  edge [fontname="Helvetica", fontsize=10];',
+        *CIRCLES,
         '  "" [shape=none, width=0];',
         f'  "" -> "{quoted(afa.start)}";',
         *caption([*told, *by, *window]),

@@ -34,6 +34,13 @@ _DARK = (
 #: A loop below its state, so that its label does not lie over that of a loop above.
 BELOW = "style=dashed, headport=s, tailport=s"
 
+#: How automata are drawn: circles from left to right.
+CIRCLES = (
+    "  rankdir=LR;",
+    '  node [shape=circle, fontname="Helvetica", fontsize=11];',
+    '  edge [fontname="Helvetica", fontsize=10];',
+)
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -207,9 +214,7 @@ def _nfab(nfab: Nfab, about: list[str]) -> str:
         return _places(nfab, about)
     lines = [
         "digraph NFAb {",
-        "  rankdir=LR;",
-        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
-        '  edge [fontname="Helvetica", fontsize=10];',
+        *CIRCLES,
     ]
     names = [
         name
@@ -283,9 +288,7 @@ def quoted(text: str, most: int | None = None) -> str:
 def _dot(cea: CEA, about: list[str]) -> str:
     lines = [
         "digraph CEA {",
-        "  rankdir=LR;",
-        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
-        '  edge [fontname="Helvetica", fontsize=10];',
+        *CIRCLES,
         "  start [shape=point, style=invis, width=0];",
         "  start -> q0;",
         *about,
@@ -306,9 +309,7 @@ def _steps(found: Steps, about: list[str]) -> str:
     """Steps as circles, the last ones doubled; an edge says what the two events ask of each other."""
     lines = [
         "digraph steps {",
-        "  rankdir=LR;",
-        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
-        '  edge [fontname="Helvetica", fontsize=10];',
+        *CIRCLES,
         "  start [shape=point, style=invis, width=0];",
         *about,
     ]

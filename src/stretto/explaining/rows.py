@@ -8,7 +8,7 @@ from stretto.automata.rows import ACCEPT, RowAutomaton, build
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.runner import RowRun
 from stretto.errors import QueryError
-from stretto.explaining.dot import Drawing, caption, quoted
+from stretto.explaining.dot import CIRCLES, Drawing, caption, quoted
 from stretto.explaining.text import section
 from stretto.query import row_pattern as r
 
@@ -187,9 +187,7 @@ def draw_clauses(clauses: Iterable[tuple[str, r.RowQuery]]) -> Drawing:
     given = list(clauses)
     lines = [
         "digraph rows {",
-        "  rankdir=LR;",
-        '  node [shape=circle, fontname="Helvetica", fontsize=11];',
-        '  edge [fontname="Helvetica", fontsize=10];',
+        *CIRCLES,
     ]
     for number, (title, query) in enumerate(given):
         body = list(_drawn(f"c{number}_" if len(given) > 1 else "", build(query), query))
