@@ -7,7 +7,6 @@ Where it decides match by match, each is added up as it is found, and forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timed.runner import TimedRunner
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adder import Adder
-from stretto.engines.totals.program import TotalsProgram
 from stretto.engines.totals.structure import I64
 from stretto.query.passes.bind_totals import BoundTotals
 
@@ -36,12 +34,6 @@ class AddedProgram(AroundProgram["AddedRun"]):
     """
 
     machine: NfabProgram | TimedProgram
-    abilities: ClassVar[frozenset[str]] = TotalsProgram.abilities - {"patterns"} | {
-        "next",
-        "closing",
-        "relations",
-        "gaps",
-    }
 
     def __init__(self, machine: NfabProgram | TimedProgram, totals: BoundTotals) -> None:
         super().__init__(machine, totals)

@@ -19,9 +19,6 @@ from stretto.frame import Section
 
 I64 = NDArray[np.int64]
 
-#: What queries of every engine may ask for (``abilities.py``).
-COMMON = frozenset({"any", "contiguity", "keys", "time", "return", "disorder", "snapshots"})
-
 
 class Matches(NamedTuple):
     """Matches in the order of their ends: row k holds ``position[offset[k]:offset[k+1]]``, ascending.
@@ -228,8 +225,6 @@ class Run(Protocol):
 
 class Program(Compiled, Protocol):
     """A query that can be started, as often as one likes."""
-
-    abilities: ClassVar[frozenset[str]]  #: what its queries may ask for (``abilities.py``)
 
     def start(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,14 +48,6 @@ class KeptProgram(AroundProgram["KeptRun"]):
     """
 
     machine: Program | NfabProgram | TimedProgram
-    abilities: ClassVar[frozenset[str]] = (Program.abilities & NfabProgram.abilities) - {
-        "choice",
-        "limit",
-        "timeouts",
-        "summary",
-        "prime",
-        "patterns",
-    }
 
     def __init__(self, machine: Program | NfabProgram | TimedProgram, keep: Keep, order: Sequence[str]) -> None:
         super().__init__(machine, keep)

@@ -7,7 +7,6 @@ listed, in :mod:`stretto.engines.shared.listed_choice`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 
@@ -40,13 +39,6 @@ class PickedProgram(AroundProgram["PickedRun"]):
     """
 
     machine: Program | NfabProgram | TimedProgram
-    abilities: ClassVar[frozenset[str]] = (Program.abilities & NfabProgram.abilities) - {
-        "limit",
-        "keep",
-        "timeouts",
-        "summary",
-        "patterns",
-    }
 
     def __init__(
         self, machine: Program | NfabProgram | TimedProgram, asked: BoundBest | BoundSample, columns: tuple[str, ...]

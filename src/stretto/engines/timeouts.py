@@ -7,7 +7,7 @@ matches come in the order of their first events. So what is given, and in which 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -73,13 +73,6 @@ class TimeoutProgram(AroundProgram["TimeoutRun"]):
     """
 
     machine: Program | NfabProgram | TimedProgram
-    abilities: ClassVar[frozenset[str]] = (NfabProgram.abilities | TimedProgram.abilities) - {
-        "limit",
-        "keep",
-        "summary",
-        "sets",
-        "prime",
-    }
 
     def __init__(self, machine: Program | NfabProgram | TimedProgram, query: BoundQuery | BoundSase) -> None:
         refuse_timeouts(query.parsed)

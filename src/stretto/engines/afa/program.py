@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.runner import AfaRunner
-from stretto.engines.api import COMMON, Startable, Starting
+from stretto.engines.api import Startable, Starting
 
 
 class AfaProgram(Compiled, Startable[AfaRunner]):
     """A :class:`~stretto.engines.api.Program`."""
 
-    abilities: ClassVar[frozenset[str]] = COMMON | {
-        "next",
-        "negation",
-        "relations",
-        "speculation",
-        "sign",
-        "arcs",
-        "patterns",
-        "spark",
-    }
     room = 1 << 10
 
     def started(self, how: Starting) -> AfaRunner:

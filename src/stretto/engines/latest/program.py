@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from stretto.engines.api import COMMON, Startable, Starting
+from stretto.engines.api import Startable, Starting
 from stretto.engines.latest.compiled import Compiled
 from stretto.engines.latest.runner import LatestRunner
 
 
 class LatestProgram(Compiled, Startable[LatestRunner]):
     """A :class:`~stretto.engines.api.Program`."""
-
-    abilities: ClassVar[frozenset[str]] = (COMMON - {"any", "contiguity", "return"}) | {
-        "negation",
-        "closing",
-        "summary",
-        "prime",
-        "patterns",
-        "spark",
-    }
 
     def started(self, how: Starting) -> LatestRunner:
         """A run from the beginning of a stream."""

@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from stretto.engines.api import COMMON, Startable, Starting
+from stretto.engines.api import Startable, Starting
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.runner import NfabRunner
 
 
 class NfabProgram(Compiled, Startable[NfabRunner]):
     """A :class:`~stretto.engines.api.Program`."""
-
-    abilities: ClassVar[frozenset[str]] = COMMON | {
-        "next",
-        "negation",
-        "closing",
-        "relations",
-        "events",
-        "limit",
-        "choice",
-        "totals",
-        "keep",
-        "timeouts",
-        "summary",
-        "sets",
-        "prime",
-        "patterns",
-        "spark",
-    }
 
     def started(self, how: Starting) -> NfabRunner:
         """A run from the beginning of a stream."""

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from stretto.engines.api import COMMON, Startable, Starting
+from stretto.engines.api import Startable, Starting
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.runner import TimedRunner
 
 
 class TimedProgram(Compiled, Startable[TimedRunner]):
     """A :class:`~stretto.engines.api.Program`."""
-
-    abilities: ClassVar[frozenset[str]] = (COMMON - {"return"}) | {
-        "negation",
-        "closing",
-        "totals",
-        "choice",
-        "gaps",
-        "events",
-        "limit",
-        "keep",
-        "timeouts",
-        "summary",
-        "prime",
-        "patterns",
-        "spark",
-    }
 
     def started(self, how: Starting) -> TimedRunner:
         """A run from the beginning of a stream."""

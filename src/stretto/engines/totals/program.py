@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from stretto.engines.api import Startable, Starting
 from stretto.engines.totals.compiled import TotalsCompiled
 from stretto.engines.totals.runner import TotalsRunner
@@ -11,24 +9,6 @@ from stretto.engines.totals.runner import TotalsRunner
 
 class TotalsProgram(TotalsCompiled, Startable[TotalsRunner]):
     """A :class:`~stretto.engines.api.Program` whose rows are counts and sums."""
-
-    abilities: ClassVar[frozenset[str]] = frozenset(
-        {
-            "any",
-            "contiguity",
-            "keys",
-            "time",
-            "events",
-            "negation",
-            "totals",
-            "disorder",
-            "speculation",
-            "snapshots",
-            "prime",
-            "patterns",
-            "spark",
-        }
-    )
 
     def started(self, how: Starting) -> TotalsRunner:
         """A run from the beginning of a stream."""
