@@ -12,10 +12,11 @@ from stretto.matching.ahead import Ahead
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.line import Line, Reading
+from stretto.matching.lowered import Lowering
 from stretto.matching.ordered import Ordered
 from stretto.matching.recognizing import Recognizing, is_clause
 from stretto.matching.reorder import check_span
-from stretto.matching.revising import Lowering, Revising
+from stretto.matching.revising import Revising
 from stretto.query.afa import Afa
 
 #: Options of queries alone, which say nothing about an AFA.

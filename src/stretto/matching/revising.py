@@ -1,7 +1,4 @@
-"""An automaton over a stream that comes in any order: reorder? → run → reorder? → layout.
-
-A query in SASE+ that answers ahead of what is certain runs as an automaton as well; it is lowered when its events' types are known.
-"""
+"""An automaton, or a query that runs as one, over a stream that comes in any order: reorder? → run → reorder? → layout."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from stretto.engines.afa.compiled import Roles, Texts
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
-from stretto.events import BEFORE, Schema, as_table, conform, require
+from stretto.events import Schema, as_table, conform, require
 from stretto.explaining.afa import draw_afa, explain_afa, explain_ahead
 from stretto.explaining.answer import Answer
 from stretto.frame import Section, reading
@@ -32,70 +29,22 @@ from stretto.matching.compiled import Query
 from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
-from stretto.matching.line import AS_USUAL, Line, Reading
+from stretto.matching.line import Line
+from stretto.matching.lowered import Lowering
 from stretto.matching.reorder import Cleanse, Released, check_span
-from stretto.matching.results import CHUNK, Layout
+from stretto.matching.results import CHUNK
 from stretto.matching.signed import MatchLayout, OutputLayout, SignedLayout, free_name
 from stretto.matching.under_way import answered, late_words, refused, unsorted
 from stretto.matching.under_way_afa import of_automaton
 from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
 from stretto.query.predicate import Predicate, attributes
-from stretto.query.typing import kind_of
 from stretto.times import FOREVER, as_times, check_clock, tick_of, ticks, width
 
 I64 = NDArray[np.int64]
 
 #: Why nothing can be asked.
 NO_SCHEMA = "the matcher has no schema yet: pass schema=…, or push events first"
-
-
-class Lowering:
-    """A query that is to run as an automaton."""
-
-    def __init__(self, query: Query, schema: Any = None, reading: Reading = AS_USUAL) -> None:
-        Layout.check(reading.output)
-        if reading.output == "summary":
-            raise OptionError("output='summary' counts the matches of an event, which late events change: list them")
-        self.query, self.reading = query, reading
-        self._inferred = schema is None and query.schema is None
-        self.given: Schema | None = query.schema
-        if schema is not None:
-            self.given = reading.schema(schema)
-
-    def lowered(self, schema: Schema) -> tuple[Afa, MatchLayout, str]:
-        """The automaton, the layout of its matches, and the column that orders the stream."""
-        self.query = self.query.bind(schema)
-        bound = self.query.bound
-        read = list(bound.tested)
-        if self.reading.sign is not None and self.reading.sequence is None:
-            # A retraction names the event by all that it says.
-            read = [name for name, kind in bound.schema.attributes.items() if kind_of(kind) != "other"]
-        afa, marks = self.query.automaton(tuple(read))
-        assert bound.time is not None
-        return afa, MatchLayout(Layout(bound, **self.reading.shown), marks), bound.time
-
-    def schema_of(self, table: pa.Table) -> Schema:
-        """Make the schema of what a first batch has."""
-        return self.reading.schema(self._events(table).schema)
-
-    def kept(self, table: pa.Table, layout: MatchLayout) -> pa.Table:
-        """The events of a batch with all that matches read and show."""
-        bound = self.query.bound
-        told = BEFORE if self._inferred else ()
-        names = (*bound.tested, *layout.layout.columns)
-        return conform(self._events(table), names, bound.schema.attributes, *told)
-
-    def _events(self, table: pa.Table) -> pa.Table:
-        """The columns that are attributes of events."""
-        sign = self.reading.sign
-        return table.drop_columns([sign]) if sign in table.column_names else table
-
-    def identity(self, layout: MatchLayout) -> dict[str, Any]:
-        """What a state depends on, beside the automaton."""
-        kinds = self.query.bound.schema.attributes
-        columns = {name: str(kinds[name]) for name in layout.layout.columns}
-        return {"query": self.query.text, "shown": self.reading.shown, "columns": columns}
 
 
 class Revising(Line):
@@ -159,7 +108,7 @@ class Revising(Line):
         self._nothing: tuple[pa.DataType, pa.Table] | None = None
         self._reorders(disorder, speculation, hold)
         if isinstance(what, Afa):
-            self._check(what)
+            _check(what, self.options)
             self._afa, self._layout = what, OutputLayout(what, positions=provenance)
             self._start(what.events.get(time or ""))
             if schema is not None:
@@ -199,28 +148,6 @@ class Revising(Line):
                 "hold='results'"
             )
 
-    def _check(self, afa: Afa) -> None:
-        """Whether the options of an automaton go together."""
-        own = self.options
-        if own["time"] is None:
-            raise OptionError("an AFA needs the column that orders the stream: time='…'")
-        if own["dynamic"] not in ("default", "explicit"):
-            raise OptionError(f"dynamic={own['dynamic']!r}: expected 'default' or 'explicit'")
-        if own["sequence"] is not None and own["numbered"] is not None:
-            raise OptionError("numbered= orders events of one time as well: leave out sequence=")
-        if own["ordered"] and own["sign"] is not None:
-            raise OptionError(
-                "an ordered stream keeps no event that could be retracted: leave out sign=, or ordered=True"
-            )
-        timer = own["timer"]
-        if timer is not None and (own["ordered"] or own["numbered"] is not None):
-            raise OptionError("timer= puts events between others: leave out ordered= and numbered=")
-        if timer is not None and afa.events.get(timer) != pa.bool_():
-            told = f"timer={timer!r}: the AFA's events need a truth value of that name"
-            raise OptionError(hinted(told, timer, afa.events, kind="attribute"))
-        if own["ordered"] and own["dynamic"] == "explicit":
-            raise OptionError("arcs with explicit lifetimes concern events that an ordered stream does not keep")
-
     # -- types --------------------------------------------------------------------------------------------------------
 
     def _lower(self, schema: Schema) -> None:
@@ -256,12 +183,6 @@ class Revising(Line):
     def _program(self) -> AfaProgram:
         own = {name: value for name, value in self.options.items() if name != "late"}
         return AfaProgram(self.afa, Roles(**own), texts=Texts(self._read_arc, self._condition))
-
-    @property
-    def automaton(self) -> Afa:
-        if self._afa is None:
-            raise OptionError(NO_SCHEMA)
-        return self.afa
 
     def _running(self) -> AfaRunner:
         if self._afa is None:
@@ -765,6 +686,26 @@ class Revising(Line):
 
 #: Options that have another name in states.
 _WORDS = {"bound": "disorder", "cleanse": "hold"}
+
+
+def _check(afa: Afa, own: Mapping[str, Any]) -> None:
+    """Whether the options of an automaton go together."""
+    if own["time"] is None:
+        raise OptionError("an AFA needs the column that orders the stream: time='…'")
+    if own["dynamic"] not in ("default", "explicit"):
+        raise OptionError(f"dynamic={own['dynamic']!r}: expected 'default' or 'explicit'")
+    if own["sequence"] is not None and own["numbered"] is not None:
+        raise OptionError("numbered= orders events of one time as well: leave out sequence=")
+    if own["ordered"] and own["sign"] is not None:
+        raise OptionError("an ordered stream keeps no event that could be retracted: leave out sign=, or ordered=True")
+    timer = own["timer"]
+    if timer is not None and (own["ordered"] or own["numbered"] is not None):
+        raise OptionError("timer= puts events between others: leave out ordered= and numbered=")
+    if timer is not None and afa.events.get(timer) != pa.bool_():
+        told = f"timer={timer!r}: the AFA's events need a truth value of that name"
+        raise OptionError(hinted(told, timer, afa.events, kind="attribute"))
+    if own["ordered"] and own["dynamic"] == "explicit":
+        raise OptionError("arcs with explicit lifetimes concern events that an ordered stream does not keep")
 
 
 def _refuse(at: int) -> None:
