@@ -94,6 +94,15 @@ class AroundRun:
         self.run.check(table)
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come."""
+        return self.run.idle
+
+    def unlisted(self) -> Unlisted | None:
+        """Nothing waits to be listed."""
+        return None
+
+    @property
     def stats(self) -> dict[str, int]:
         """Counts of what was read and what is held."""
         return self.run.stats | {"bytes": self.nbytes}
@@ -101,7 +110,7 @@ class AroundRun:
     @property
     def nbytes(self) -> int:
         """Bytes that it holds."""
-        raise NotImplementedError
+        return self.run.nbytes
 
 
 class MachineRun(AroundRun):
@@ -138,10 +147,6 @@ class MachineRun(AroundRun):
         """As :class:`~stretto.engines.api.Run` says."""
         self.run.take_over(old.run, unknown)
         self.beside.take_over(old.beside, unknown)
-
-    def unlisted(self) -> Unlisted | None:
-        """Nothing waits to be listed."""
-        return None
 
     @property
     def nbytes(self) -> int:

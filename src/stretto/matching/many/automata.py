@@ -232,21 +232,7 @@ class AfaRun(AroundRun):
         measures: Mapping[str, NDArray[Any]],
         shared: SharedKeys | None,
     ) -> Iterator[Matches]:
-        """Read the next events; yields their matches. Must be read to its end before the next call.
-
-        Parameters
-        ----------
-        batch
-            The events.
-        first
-            The position of the first of them: the run numbers events by their positions in the stream.
-        handed
-            All of them.
-        measures
-            By attribute: the time of every event, among others.
-        shared
-            Not needed: the run numbers keys by itself.
-        """
+        """As :class:`~stretto.matching.many.own.TecsRun` does, of all events; the run numbers keys by itself."""
         self.run.rows = first
         self._visited += batch.num_rows
         mine = self._part.conformed(pa.Table.from_batches([batch.select(self._columns)])).combine_chunks()
@@ -281,18 +267,10 @@ class AfaRun(AroundRun):
         return self.run.live()
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing so far matters to what is to come."""
-        return self.run.idle
-
-    @property
     def expires(self) -> int | float | None:
         """The last time at which an event of the past still contributes; ``None``: none does, or they do for ever."""
         end = self.run.expires
         return None if end is None or end == s.FOREVER else (end - 1) * self._tick
-
-    def unlisted(self) -> None:
-        """All output of some events is listed before any is given."""
 
     @property
     def stats(self) -> dict[str, int]:
@@ -305,11 +283,6 @@ class AfaRun(AroundRun):
             "partitions": found["partitions"],
             "bytes": found["bytes"],
         }
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it holds."""
-        return self.run.nbytes
 
     def save(self, section: Section) -> None:
         """Write the run's state."""

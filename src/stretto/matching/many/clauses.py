@@ -181,21 +181,7 @@ class ClauseRun:
         measures: Mapping[str, NDArray[Any]],
         shared: SharedKeys | None,
     ) -> Iterator[Matches]:
-        """Read the next events; yields the matches that they make final. Must be read to its end before the next call.
-
-        Parameters
-        ----------
-        batch
-            The events.
-        first
-            The position of the first of them.
-        handed
-            All of them.
-        measures
-            Not needed: the run reads times by itself.
-        shared
-            Not needed: the run numbers keys by itself.
-        """
+        """As :class:`~stretto.matching.many.own.TecsRun` does, of all events; yields the matches that are final."""
         self._visited += batch.num_rows
         table = pa.Table.from_batches([batch.select(self._part.columns_read)])
         table = table.append_column(PLACE, pa.array(np.arange(first, first + batch.num_rows)))

@@ -69,21 +69,7 @@ class OtherRun(AroundRun):
         measures: Mapping[str, NDArray[Any]],
         shared: SharedKeys | None,
     ) -> Iterator[Matches]:
-        """Read the next events; yields their matches. Must be read to its end before the next call.
-
-        Parameters
-        ----------
-        batch
-            The events.
-        first
-            The position of the first of them.
-        handed
-            Those that matter.
-        measures
-            By attribute: the time of every event, among others.
-        shared
-            Not needed: the run numbers keys by itself.
-        """
+        """As :class:`~stretto.matching.many.own.TecsRun` does; the run numbers keys by itself."""
         times = measures[self._time]
         if handed.rows.size:
             self._places.add(handed.rows + first, times[handed.rows])
@@ -146,11 +132,6 @@ class OtherRun(AroundRun):
         """The positions of the events that a match to come may hold (sorted)."""
         found: I64 = self._places[self.run.live()]
         return found
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing so far matters to what is to come."""
-        return self.run.idle
 
     @property
     def expires(self) -> int | float | None:
