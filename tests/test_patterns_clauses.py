@@ -230,10 +230,6 @@ def test_what_a_set_does_not_take_of_columns_and_options() -> None:
     with pytest.raises(QueryError, match="not partitioned by 'k'") as caught:
         new(by=["k"]).change(Change("c", "MATCH_RECOGNIZE (PARTITION BY v PATTERN (A))"))
     assert caught.value.hint == "PARTITION BY k, v"
-    lists = Change("c", "MATCH_RECOGNIZE (MEASURES array_agg(v) AS every PATTERN (A+))")
-    new().change(lists)
-    with pytest.raises(OptionError, match="rows show measures as text, and 'every' is list"):
-        new(measures=True).change(lists)
 
 
 def test_a_clause_that_cannot_go_on_is_named() -> None:

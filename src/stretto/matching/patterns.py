@@ -104,7 +104,7 @@ class PatternSet:
         ``window_start``, ``window_end`` and ``totals``, which are NULL in those of matches. ``"every"``: only those with EVERY may,
         where nobody calls :meth:`finish`.
     measures
-        Whether rows show the ``MEASURES`` of clauses, by name as text; NULL for patterns in other languages.
+        Whether rows show the ``MEASURES`` of clauses and what ``RETURN`` of SASE+ computes, by name as text; NULL for other patterns.
     by
         Attributes by which every pattern must be partitioned; each is a column of the result.
     late
@@ -330,7 +330,7 @@ class PatternSet:
         self._retain()
         by = [by] if isinstance(by, str) else list(by)
         in_force = self._timeline.in_force
-        columns = self._results.columns(in_force.conditions.used.shown, in_force.conditions.used.keys)
+        columns = self._results.columns(in_force.conditions.used)
         name = PATTERN + "_" * (PATTERN in columns)
         check_columns("held", by, [name, *columns])
         kinds = {one: self._schema.attributes[one] for one in columns}
@@ -487,8 +487,6 @@ class PatternSet:
             )
         if part.totals is not None:
             self._check_totals(where, part.totals)
-        if self._measures and isinstance(part, ClausePart):
-            _check_measures(where, part)
         return part
 
     def _check_totals(self, where: str, totals: BoundTotals) -> None:
@@ -755,6 +753,8 @@ class PatternSet:
         return run if run is not None and (handed.rows.size or run.ranked or run.waits) else None
 
     def _labels(self, part: Part) -> bool:
+        if part.returned is not None:
+            return self._measures
         return self._output == "events" and bool(part.selected)
 
     def _new_own(self, part: Part) -> OwnRun:
@@ -1087,16 +1087,6 @@ def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
         if name not in schema.attributes:
             raise OptionError(hinted(f"by: there is no column '{name}'", name, schema.attributes, kind="column"))
     return names
-
-
-def _check_measures(where: str, part: ClausePart) -> None:
-    """Raise an error unless what a clause measures can be text."""
-    for one in part.bound.measures:
-        if pa.types.is_nested(one.type):
-            raise OptionError(
-                f"{where}: rows show measures as text, and '{one.name}' is {one.type}: leave it out, as 'events' has the rows of "
-                "the match, or make a text of it"
-            )
 
 
 def _placed(found: Iterator[Matches], place_of: NDArray[np.int64]) -> Iterator[Matches]:

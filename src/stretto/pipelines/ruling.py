@@ -47,11 +47,11 @@ def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
 
     def fit(rules: RuleSet) -> dict[str, str]:
         """The rules that do not fit the columns: why, by id."""
-        return rules.added_to(noted(PatternSet(columns, **named, by=query.by)))
+        return rules.added_to(noted(PatternSet(columns, **named, by=query.by, measures=True)))
 
     options: dict[str, Any] = {"by": query.by, **named, "sequence": sources.common_sequence(events)}
     options |= {"event_id": roles.event_id, "output": query.output, "valuations": query.valuations}
-    options |= {"shown": SHOWN, "budget": query.budget, "on_limit": query.on_limit}
+    options |= {"shown": SHOWN, "measures": True, "budget": query.budget, "on_limit": query.on_limit}
     folder = plan.locate(str(query.rules))
     if not plan.streaming:
         found = match_patterns(df, _known(folder, query.name, fit), partitions=query.partitions, **options)

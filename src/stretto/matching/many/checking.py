@@ -62,9 +62,7 @@ def checked(
         overflows; the message names the pattern.
     """
     assert schema.time is not None
-    shown = [
-        results.columns(in_force.conditions.used.shown, in_force.conditions.used.keys) for _, _, in_force in stretches
-    ]
+    shown = [results.columns(in_force.conditions.used) for _, _, in_force in stretches]
     needed = {schema.time, *results.by}
     for stretch, columns in zip(stretches, shown, strict=True):
         needed.update(stretch.in_force.conditions.tested, columns)

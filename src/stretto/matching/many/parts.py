@@ -133,6 +133,8 @@ class Part:
     measures: str | None = None
     #: The variables that a result shows, each with the attributes of its events.
     selected: Sequence[tuple[str | None, tuple[str, ...]]]
+    #: The query whose RETURN is computed of each match; ``None``: it has none.
+    returned: BoundSase | None = None
     #: What its rows count and add up; ``None``: they are matches.
     totals: BoundTotals | None = None
     #: Whether matches of one key may come in another order than that of their ends, though none waits for its window.
@@ -225,7 +227,15 @@ class Part:
         query = self.program.query
         window = None if query.window is None else (query.window.attribute, query.window.size)
         consumes = query.parsed.consume is not Consume.NONE
-        return window, query.parsed.limit, consumes, query.partition_by, self.program.valuations, bool(self.selected)
+        return (
+            window,
+            query.parsed.limit,
+            consumes,
+            query.partition_by,
+            self.program.valuations,
+            bool(self.selected),
+            self.returned is None,
+        )
 
     @cached_property
     def prefix(self) -> Prefix | None:
@@ -325,6 +335,8 @@ class QueryPart(Part):
                 "them apart with stream='…'"
             )
         self.query = query
+        if isinstance(bound, BoundSase) and bound.returns:
+            self.returned = bound
         self.text, self.language, self.partition_by = query.text, query.language, query.partition_by
         self.tested, self.selected = bound.tested, bound.selected
         if query.parsed.keep is not None:

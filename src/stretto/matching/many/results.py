@@ -3,13 +3,15 @@
 Columns: ``pattern``, ``since``, with positions ``start``, ``end`` and ``positions``, then ``start_time``, ``end_time``, the
 attributes that every pattern is partitioned by, ``keys`` (the other attributes that tell the key, by name, as text) and ``events``:
 which variable holds which event, in the order of events. Attributes that a pattern's SELECT leaves out are NULL there. Where that is
-asked for, ``measures`` has what clauses measure, by name as text. Where patterns may add up over all of their matches come
+asked for, ``measures`` has what clauses measure and what RETURN computes, by name as text. Where patterns may add up over all of
+their matches come
 ``window_start``, ``window_end`` and ``totals``, the items by name as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -18,11 +20,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.columns.keys import one_zero
+from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
 from stretto.engines.shared.windows import measured_type
+from stretto.errors import DataError
 from stretto.events import Schema
 from stretto.matching.many.parts import Part
+from stretto.matching.many.shared import Used
 from stretto.matching.results import History
+from stretto.matching.returns import computed_columns
 from stretto.matching.totals import window_columns
 from stretto.query.totals import Extent
 
@@ -156,7 +162,7 @@ class Results:
     totals
         Whether some of them may be counts and sums.
     measures
-        Whether they show what clauses measure.
+        Whether they show what clauses measure, and what RETURN computes.
     """
 
     def __init__(
@@ -209,10 +215,11 @@ class Results:
             fields.append(pa.field("totals", NAMED))
         return pa.schema(fields)
 
-    def columns(self, shown: Collection[str], keys: Collection[str]) -> tuple[str, ...]:
-        """The attributes of events that rows show, in the schema's order; ``shown``: those of variables."""
-        used = {self.time, *self.by, *keys, *(shown if self.events else ())}
-        return tuple(name for name in self.attributes if name in used)
+    def columns(self, used: Used) -> tuple[str, ...]:
+        """The attributes of events that rows show or are computed of, in the schema's order."""
+        read = {self.time, *self.by, *used.keys}
+        read.update(used.shown if self.events else (), used.returned if self.measures else ())
+        return tuple(name for name in self.attributes if name in read)
 
     def table(self, block: Sequence[Matches], sources: Sequence[Source], history: History) -> pa.Table:
         """Rows of the matches of a block, and of what was added up, in order."""
@@ -272,6 +279,7 @@ class Results:
     def _listed(self, block: Sequence[Matches], sources: Sequence[Source], history: History) -> pa.Table:
         """Rows of the matches of a block, in order."""
         rows = _joined(block)
+        measures = _measures(block, rows.order, sources, history) if self.measures else None
         numbers, which = np.unique(rows.source, return_inverse=True)
         sources = [sources[number] for number in numbers]
         rows = rows._replace(source=which.reshape(-1))
@@ -287,8 +295,8 @@ class Results:
         shown.append(self._keys(rows, sources, history))
         if self.events:
             shown.append(self._events(rows, sources, history))
-        if self.measures:
-            shown.append(_measures(block, rows.order))
+        if measures is not None:
+            shown.append(measures)
         shown += [pa.nulls(rows.end.size, field.type) for field in list(self.schema)[len(shown) :]]
         return pa.Table.from_arrays(shown, schema=self.schema)
 
@@ -384,12 +392,38 @@ def _joined(block: Sequence[Matches]) -> _Rows:
     return _Rows(source, start, end, offset, position, mark, order)
 
 
-def _measures(block: Sequence[Matches], order: I64 | None) -> pa.Array:
+def _measures(block: Sequence[Matches], order: I64 | None, sources: Sequence[Source], history: History) -> pa.Array:
     """What the matches of a block measure, in an order; NULL of those that measure nothing."""
     found = pa.concat_arrays(
-        [pa.nulls(piece.end.size, NAMED) if piece.measures is None else piece.measures for piece in block]
+        [_returned(piece, sources, history) if piece.measures is None else piece.measures for piece in block]
     )
     return found if order is None else found.take(pa.array(order))
+
+
+def _returned(piece: Matches, sources: Sequence[Source], history: History) -> pa.Array:
+    """What RETURN computes of the matches of a piece; NULL of those whose patterns have none.
+
+    Raises
+    ------
+    DataError
+        A sum or a product of integers leaves 64 bits; the message names the pattern.
+    """
+    assert piece.part is not None
+    place, maps, used = np.full(piece.end.size, -1), [pa.array([], NAMED)], 0
+    for number in np.unique(piece.part).tolist():
+        source = sources[number]
+        query = source.part.returned
+        if query is None:
+            continue
+        rows = np.flatnonzero(piece.part == number)
+        try:
+            values = computed_columns(chosen(piece, rows), query, history, source.part.lister.marks)
+        except IntegerOverflow as error:
+            raise DataError(f"pattern '{source.id}': {error}") from error
+        maps.append(as_map([one.name for one in query.returns or ()], values, rows.size))
+        place[rows] = np.arange(used, used + rows.size)
+        used += rows.size
+    return pa.concat_arrays(maps).take(pa.array(place, mask=place < 0))
 
 
 class _Look:
@@ -440,9 +474,14 @@ def as_map(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.A
 
 
 def _text(column: pa.Array) -> pa.Array:
-    """Write keys as text."""
+    """Write values as text, lists and structs as JSON."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_list(column.type) and pa.types.is_temporal(column.type.value_type):
+        column = column.cast(pa.list_(pa.string()))
+    if pa.types.is_nested(column.type):
+        made = (None if one is None else json.dumps(one, ensure_ascii=False, default=str) for one in column.to_pylist())
+        return pa.array(made, pa.string())
     try:
         return column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text, durations

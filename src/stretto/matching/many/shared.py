@@ -74,6 +74,7 @@ class Used(NamedTuple):
     tested: Counter[str]  #: in conditions, windows and keys
     shown: Counter[str]  #: in the events of their variables
     keys: Counter[str]
+    returned: Counter[str]  #: in RETURN
 
     def changed(self, new: Iterable[Part], gone: Iterable[Part]) -> Used:
         """The same with some parts more, and without others."""
@@ -83,6 +84,7 @@ class Used(NamedTuple):
                 change(found.tested, part.tested)
                 change(found.shown, {name for _, names in part.selected for name in names})
                 change(found.keys, part.keys)
+                change(found.returned, () if part.returned is None else part.returned.returned)
         return Used(*(+counts for counts in found))
 
 
@@ -105,7 +107,7 @@ class SharedConditions:
         old = {} if before is None else before.parts
         new = [part for part in parts if part not in old]
         gone = [part for part in old if part not in self.parts]
-        nothing = Used(Counter(), Counter(), Counter())
+        nothing = Used(Counter(), Counter(), Counter(), Counter())
         #: What the parts use.
         self.used: Used = (nothing if before is None else before.used).changed(new, gone)
         #: The time, and the attributes that conditions, windows and keys of any part read, in the schema's order.

@@ -85,7 +85,8 @@ class Alerts(NamedTuple):
     ----------
     matches
         A row for each match that is not suppressed, in the order of :meth:`stretto.PatternSet.push`: ``rule``, ``severity``,
-        ``title``, ``start_time``, ``end_time``, ``keys`` and ``events``, as in :attr:`stretto.PatternSet.output_schema`.
+        ``title``, ``start_time``, ``end_time``, ``keys``, ``events`` and ``measures``, as in
+        :attr:`stretto.PatternSet.output_schema`.
     report
         A row for each rule: ``rule``, ``severity``, ``alerts`` (rows of ``matches``), ``suppressed`` (matches that came too soon
         after one of the same keys), ``concerned`` and ``seconds`` (what it cost, :attr:`stretto.PatternSet.costs`; NULL of a rule
@@ -285,7 +286,9 @@ def _matched(
         events = files_by_stream(events, roles["stream"], read)
     schema, pieces = _in_pieces(events, roles["time"], sequence)
     meter = Meter.of_call(budget)
-    patterns = noted(PatternSet(schema, **roles, output=output, budget=meter, on_limit=on_limit, warn_after=math.inf))
+    patterns = noted(
+        PatternSet(schema, **roles, output=output, measures=True, budget=meter, on_limit=on_limit, warn_after=math.inf)
+    )
     errors = rules.added_to(patterns)
     try:
         found = [patterns.push(piece) for piece in pieces]
