@@ -730,6 +730,7 @@ def test_alerts_on_spark(spark: Any, folder: Folder, tmp_path: Path, monkeypatch
         row for row in here.matches.select(names).to_pylist() if row["rule"] != "any"
     ]
     assert found.column("user").to_pylist() == ["ann"] * 3
+    assert found.column("measures").to_pylist() == [None] * 3
 
 
 def test_rules_of_a_pipeline_that_are_wrong(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
