@@ -35,7 +35,8 @@ def case(seed: int) -> Case:
     >>> case(7).schema.time
     't'
     """
-    drawn = totals.case_of_gaps(seed) if Seeded(seed).chance(20) else totals.case(seed)
+    kind = Seeded(seed).integer(0, 9)
+    drawn = (totals.case_of_gaps if kind < 2 else totals.case_of_keys if kind < 3 else totals.case)(seed)
     return replace(drawn, schema=replace(drawn.schema, time=drawn.schema.time or "t"))
 
 

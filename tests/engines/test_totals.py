@@ -203,10 +203,22 @@ def test_windows_apart_leave_events_out() -> None:
     ]
 
 
-def test_windows_of_events_of_a_partition_are_refused() -> None:
-    query = "SELECT COUNT(*) FROM S WHERE A; B PARTITION BY [k] WITHIN 4 EVENTS EVERY 2 EVENTS"
-    with pytest.raises(OptionError, match="counts the events of one stream"):
-        rows(query, events("AB", k=["x", "x"]))
+def test_windows_of_the_events_of_each_key() -> None:
+    """They are over one key at a time, with whatever event comes next; what no engine holds by window is refused."""
+    query = "SELECT COUNT(*) FROM S WHERE A; B PARTITION BY [k] WITHIN 2 EVENTS EVERY 2 EVENTS"
+    table = events("AABXBX", k=["x", "y", "x", "x", "y", "y"])
+    matcher = stretto.Matcher(query, capacity=1)
+    found = [matcher.push(table.slice(at, 1)).select(["window_start", "k", "count"]).to_pylist() for at in range(6)]
+    assert found[3] == [{"window_start": 0, "k": "x", "count": 1}]
+    assert found[5] == [{"window_start": 0, "k": "y", "count": 1}]
+    assert not any(found[at] for at in (0, 1, 2, 4))
+    assert not matcher.finish().num_rows
+    for other, why in (
+        (query.replace("WITHIN", "GROUP BY () WITHIN"), "leave GROUP BY out, so that each key is a group"),
+        (query.replace("A; B", "A; B AFTER 1 EVENTS"), "write windows of time, or EVERY EVENT"),
+    ):
+        with pytest.raises(OptionError, match=why):
+            rows(other, table)
 
 
 # -- what it keeps --------------------------------------------------------------------------------------------------------

@@ -32,3 +32,8 @@ def test_options_and_groups(seeds: range) -> None:
 @pytest.mark.parametrize("seeds", blocks(cases(2_000, compiled=200)), ids=str)
 def test_ahead_of_what_is_certain(seeds: range) -> None:
     assert any(taken_back > 0 for taken_back in agree(revised, seeds))
+
+
+@pytest.mark.parametrize("seeds", blocks(cases(2_000)), ids=str)
+def test_windows_of_the_events_of_each_key(seeds: range) -> None:
+    assert any(rows > 0 for rows in agree(totals, seeds, case=totals.case_of_keys))

@@ -45,6 +45,7 @@ BATCHES = {
     "WITHIN 20 seconds",
     "gaps, of windows": "SELECT COUNT(*) FROM S WHERE (A ; B AFTER 2 seconds) PARTITION BY [key] WITHIN 20 seconds EVERY 5 seconds",
     "nothing behind, of events": "SELECT COUNT(*) FROM S WHERE A ; B ; NOT C PARTITION BY [key] WITHIN 20 seconds EVERY EVENT",
+    "windows of the events of each key": f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 9 EVENTS EVERY 4 EVENTS",
     "strict": "SELECT STRICT COUNT(*) FROM S WHERE A ; B+ PARTITION BY [key]",
 }
 
@@ -153,7 +154,10 @@ def test_stream_ahead_of_what_is_certain(spark: Any, tmp_path: Path, scope: str)
 
 REFUSED = {
     "AVG": (f"SELECT AVG(b[x]) {MATCHES} GROUP BY ()", "write SUM and COUNT"),
-    "windows of events": (f"SELECT COUNT(*) {MATCHES} WITHIN 8 EVENTS EVERY 4 EVENTS", "write windows of time"),
+    "windows of events": (
+        f"SELECT COUNT(*) {MATCHES} GROUP BY a[group] WITHIN 8 EVENTS EVERY 4 EVENTS",
+        "leave GROUP BY out, so that each key is a group",
+    ),
 }
 REFUSED_IN_STREAMS = {
     "all of a stream": (f"SELECT COUNT(*) {MATCHES}", "which has no end: EVERY EVENT"),

@@ -82,12 +82,13 @@ class Totals(NamedTuple):
     window: I64 | None
     groups: list[pa.Array]
     items: list[pa.Array]
+    known: bool = False  #: rows are in the order in which they are known: windows are over one key at a time
 
     def sliced(self, low: int, high: int) -> Totals:
         """Some of the rows."""
         window = None if self.window is None else self.window[low:high]
         groups, items = ([one.slice(low, high - low) for one in columns] for columns in (self.groups, self.items))
-        return Totals(window, groups, items)
+        return Totals(window, groups, items, self.known)
 
 
 class TimedOut(NamedTuple):

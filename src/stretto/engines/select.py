@@ -129,11 +129,11 @@ def _totals(query: ParsedQuery | BoundSase) -> Choice:
 
 def why_not_added_up(query: BoundQuery | BoundSase) -> str:
     """Why what a query asks of all matches is not added up, in words; empty when it is."""
-    if why := _windows_of_keys(query):
-        return why
     if isinstance(query, BoundQuery):
-        return ""
+        return _windows_of_keys(query, listed=query.parsed.needs_times)
     nfab, asked = build(query), query.asked
+    if why := _windows_of_keys(query, listed=bool(why_not(nfab))):
+        return why
     if not why_not(nfab) or not isinstance(asked, BoundTotals):
         return ""
     if asked.scope.extent is not Extent.TABLE and any(pair.component.only for pair in nfab.pairs):
@@ -147,15 +147,23 @@ def why_not_added_up(query: BoundQuery | BoundSase) -> str:
     return ""
 
 
-def _windows_of_keys(query: BoundQuery | BoundSase) -> str:
-    """Why windows of events are not those of one stream, in words; empty when they are."""
+def _windows_of_keys(query: BoundQuery | BoundSase, *, listed: bool) -> str:
+    """Why windows of the events of each key cannot be had, in words; empty when they can, or there are none.
+
+    ``listed``: matches are found by runs, or one by one.
+    """
     panes = None if query.asked is None else query.asked.scope.panes
     if panes is None or panes.attribute is not None or not (query.partition_by or query.schema.stream is not None):
         return ""
-    return (
-        "WITHIN n EVENTS EVERY m EVENTS counts the events of one stream, and here each key has its own, whose windows are over at "
-        "times of their own: write windows of time, or EVERY EVENT"
-    )
+    told = "WITHIN n EVENTS EVERY m EVENTS counts the events of each key, whose windows are over at times of their own"
+    assert query.asked is not None
+    groups = {(one.variable, one.attribute) for one in query.asked.scope.groups}
+    if groups != {(None, name) for name in query.partition_by}:
+        return f"{told}: leave GROUP BY out, so that each key is a group"
+    if listed:
+        why = "conditions between events" if isinstance(query, BoundSase) else "gaps, windows inside and NOT at an end"
+        return f"{told}, and with {why} matches are not held by window: write windows of time, or EVERY EVENT"
+    return ""
 
 
 def _timed(query: ParsedQuery) -> Choice:

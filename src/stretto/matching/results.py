@@ -495,7 +495,7 @@ def _totals_table(found: Matches, layout: Layout, rows: Rows, order: Order | Non
         columns += [_place(ends, order) for ends in found[:2]] if layout.positions else []
         columns += _shared_columns(found, layout, rows, keys=())
     table = _as_table([*columns, *layout.totals.columns(found.totals)], layout, found.start.size)
-    chosen = layout.totals.order(layout.totals.columns(found.totals))
+    chosen = None if found.totals.known else layout.totals.order(layout.totals.columns(found.totals))
     return table if chosen is None else table.take(chosen)
 
 

@@ -38,6 +38,8 @@ class TotalsCompiled(Compiled):
         ranked = counted and bool(query.partition_by or query.schema.stream is not None)
         #: Whether starts are told apart, because they leave the window one by one.
         self.apart = window is not None
+        #: Whether windows are of the events of each key.
+        self.own = ranked and totals.scope.panes is not None
         self.asked = Asked(totals, prefix=prefix, starts=ranked or window is None)
         super().__init__(query, valuations=valuations)
         self.added_up = self.asked.variables
@@ -75,7 +77,9 @@ class TotalsCompiled(Compiled):
 
     def plan(self) -> Plan:
         """What the kernel keeps and when it gives it."""
-        return self.asked.plan(self.determinizer.marks, apart=self.apart, consume=self.query.parsed.consume)
+        return self.asked.plan(
+            self.determinizer.marks, apart=self.apart, consume=self.query.parsed.consume, own=self.own
+        )
 
     @property
     def consumes(self) -> bool:

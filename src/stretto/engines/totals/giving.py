@@ -49,6 +49,39 @@ def close_before(pane: int, plan: Plan, store: Store, sums: Sums, rows: Rows, re
 
 
 @inlined
+def close_own(group: int, pane: int, plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
+    """Give the windows of a key's own events that end before one of their panes. O(windows · panes) for those given."""
+    size = plan.scope[s.SIZE]
+    slide = plan.scope[s.SLIDE]
+    while sums.block[group]:
+        window = sums.next[group]
+        if pane < window * slide + size:
+            break
+        if registers[s.ROWS] == rows.end.size:
+            return OUTPUT_FULL
+        bad = _give_window(group, window, plan, store, sums, rows, registers)
+        if bad >= 0:
+            registers[s.BAD_COLUMN] = bad
+            return OVERFLOW
+        if sums.latest[group] < (window + 1) * slide:
+            given_back(sums.block[group], class_of(plan.kind.size * size), store, registers)
+            sums.block[group] = 0
+            registers[s.LIVE] -= 1
+        sums.next[group] = window + 1
+    return DONE
+
+
+@jit
+def close_all(plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
+    """Give all windows of all keys' own events; called again, it goes on. O(groups + windows · panes)."""
+    for group in range(sums.block.size):
+        status = close_own(group, s.HIGHEST, plan, store, sums, rows, registers)
+        if status != DONE:
+            return status
+    return DONE
+
+
+@inlined
 def _give_window(group: int, window: int, plan: Plan, store: Store, sums: Sums, rows: Rows, registers: I64) -> int:
     """The row of a group and window, if it has matches; forgets the panes that no later window has."""
     size = plan.scope[s.SIZE]
@@ -93,6 +126,7 @@ def panes_of(group: int, plan: Plan, store: Store, sums: Sums, registers: I64) -
         cleared(fresh, size, 0, size, plan, store)
         sums.block[group] = fresh
         sums.latest[group] = registers[s.LAST_LOW]
+        sums.next[group] = registers[s.LAST_LOW] // plan.scope[s.SLIDE]
         sums.live[registers[s.LIVE]] = group
         registers[s.LIVE] += 1
     return int(sums.block[group])

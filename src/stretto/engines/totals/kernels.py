@@ -39,7 +39,7 @@ from stretto.engines.tecs.kernels import AHEAD, DEAD, EDGES, IN_CACHE, KEEP, UNK
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values, Vector, add_marked, begin, said
 from stretto.engines.totals.blocks import class_of, cleared, given_back, moved, taken
-from stretto.engines.totals.giving import close_before, group_of, panes_of, row_of
+from stretto.engines.totals.giving import close_before, close_own, group_of, panes_of, row_of
 from stretto.engines.totals.structure import I64, Bits, Plan, Rows, Store, Sums, Work
 
 # A record: a header, and for each entry WORDS words: state, group, greatest start, vector.
@@ -109,7 +109,14 @@ def advance(events: Events, machine: Machine, arrays: Arrays) -> int:
             last = events.part.size - 1
             prefetch(head, events.part[min(i + 2 * AHEAD, last)])
             prefetch(store.ints, head[events.part[min(i + AHEAD, last)]])
-        if plan.scope[s.EXTENT] == s.OF_WINDOW:
+        if plan.scope[s.OWN]:
+            pane = events.key[i]
+            status = close_own(events.base[i], pane, plan, store, sums, rows, registers)
+            if status != DONE:
+                return status
+            slide = plan.scope[s.SLIDE]
+            registers[s.LAST_LOW] = ((pane - plan.scope[s.SIZE]) // slide + 1) * slide
+        elif plan.scope[s.EXTENT] == s.OF_WINDOW:
             status = close_before(events.key[i], plan, store, sums, rows, registers)
             if status != DONE:
                 return status

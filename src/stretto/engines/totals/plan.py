@@ -174,15 +174,18 @@ class Asked:
             case Function.MAX:
                 return Told(item, columns.of(s.REAL_MOST if floats else s.MOST, slot), columns.of(s.COUNT, slot))
 
-    def plan(self, marks: Sequence[frozenset[str]], *, apart: bool, consume: Consume) -> Plan:
-        """The plan for an automaton with these marks; ``apart``: a window tells starts apart."""
+    def plan(self, marks: Sequence[frozenset[str]], *, apart: bool, consume: Consume, own: bool = False) -> Plan:
+        """The plan for an automaton with these marks.
+
+        ``apart``: a window tells starts apart; ``own``: windows are of the events of each key.
+        """
         columns = self.columns
         holds = [[self.prefix + one.variable in labels for one in self.slots] for labels in marks]
         names = [[f"{self.prefix}{part[0].variable}" in labels for part in self.parts] for labels in marks]
         panes = self.totals.scope.panes
         there = list(zip(columns.kinds, columns.slots, strict=True))
         real = there.index((s.REAL_COUNT, -1)) if (s.REAL_COUNT, -1) in there else 0
-        scope = [self.extent, 1, 1, real, self.bits, int(apart), CONSUMES[consume]]
+        scope = [self.extent, 1, 1, real, self.bits, int(apart), CONSUMES[consume], int(own)]
         if panes is not None:
             scope[s.SIZE], scope[s.SLIDE] = panes.count, panes.slide // panes.width
         return Plan(

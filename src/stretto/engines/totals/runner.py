@@ -71,7 +71,7 @@ class TotalsRunner(Intake):
         self._batch = first, batch
         if events is not None:
             yield from self._run(events, silent)
-        if now is not None and self.state.extent == s.OF_WINDOW:
+        if now is not None:
             yield from self.telling.closed(now)
         self._batch = None
         if self.keys is not None:
@@ -84,7 +84,10 @@ class TotalsRunner(Intake):
         member, measures, cls = classed[:3]
         self.program.refresh()
         rows = self.program.visited(cls, member)
-        panes = self._panes(measures, batch.num_rows)
+        own = self.state.own
+        if own:
+            rows = np.arange(batch.num_rows) if member is None else np.flatnonzero(member)
+        panes = None if own else self._panes(measures, batch.num_rows)
         if panes is not None:
             rows = rows[_in_a_window(panes[rows], *self._window)]
         values = self._said_by(batch, rows, cls)
@@ -96,6 +99,8 @@ class TotalsRunner(Intake):
         if self.keys is not None or self.ranked:
             rows, part, key = self._substreams(batch, rows, member, skips=self.program.skips)
             self.state.fit_partitions(self.partitions)
+        if own:
+            rows, part, key = self._own_panes(rows, part, key)
         if not rows.size:
             return None, now
         if rows.size != asked.size:
@@ -105,11 +110,10 @@ class TotalsRunner(Intake):
         low = np.zeros(0, np.int64)
         if panes is not None:
             key = panes[rows]
-        else:
+        elif not own:
             low = self._low(position, key, measures, rows, first)
-            key = position if key is None else key
         base = self._bases(batch, rows, part)
-        return Events(cls[rows], part, position, key, low, base, values), now
+        return Events(cls[rows], part, position, position if key is None else key, low, base, values), now
 
     def _said_by(self, batch: pa.RecordBatch, rows: I64, cls: NDArray[np.int32]) -> Values:
         """What some rows have to say: values as integers and as reals, where there are any, and numbers of groups' parts."""
@@ -153,6 +157,14 @@ class TotalsRunner(Intake):
             return (np.arange(rows) + self.rows) // self.panes.width
         assert measures is not None
         return np.asarray(measures, np.int64) // self.panes.width
+
+    def _own_panes(self, rows: I64, part: I64, rank: I64 | None) -> tuple[I64, I64, I64]:
+        """The visited rows that are in windows of the events of their key: rows, partitions, and panes of these windows."""
+        assert self.panes is not None
+        assert rank is not None
+        panes = rank // self.panes.width
+        inside = _in_a_window(panes, *self._window)
+        return rows[inside], part[inside], panes[inside]
 
     def _last_pane(self, panes: I64, member: NDArray[np.bool_] | None) -> int | None:
         assert self.panes is not None
@@ -253,6 +265,10 @@ class TotalsRunner(Intake):
     def _sweep(self) -> None:
         """Release idle partitions, and forget their keys when most of them are idle and nothing is to be told of them."""
         state = self.state
+        if state.own and self.panes is not None:  # no key is forgotten, since its windows count from its first event
+            size, slide = self._window
+            state.sweep(((self.counter // self.panes.width - size) // slide + 1) * slide)
+            return
         state.sweep(self.counter - self.span if self.ranked else np.full(1, self._low_now, np.int64))
         alive = state.head[: self.partitions] != 0
         if self.by_partition and state.extent != s.OF_EVENT:
@@ -279,6 +295,8 @@ class TotalsRunner(Intake):
     def idle(self) -> bool:
         """Whether no event so far matters to what is to come."""
         self._sweep()
+        if self.state.own and self.counter.any():
+            return False
         return not self.state.head.any() and not (self.state.extent != s.OF_EVENT and self.state.groups.size)
 
     @property

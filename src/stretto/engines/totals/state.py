@@ -61,6 +61,11 @@ class State:
         """Which matches a row is about."""
         return int(self.plan.scope[s.EXTENT])
 
+    @property
+    def own(self) -> bool:
+        """Whether windows are of the events of each key."""
+        return bool(self.plan.scope[s.OWN])
+
     def _sums(self, groups: int) -> Sums:
         ints = np.zeros(groups * self.columns if self.extent == s.OF_TABLE else 0, np.int64)
         reals = ints.view(np.float64)
@@ -68,9 +73,9 @@ class State:
             if ints.size:
                 _clear(int(kind), ints[column :: self.columns], reals[column :: self.columns])
         slots = 4 << max(1, (groups - 1).bit_length()) if self.vary else 0
-        block, latest, live = (np.zeros(groups, np.int64) for _ in range(3))
+        block, latest, after, live = (np.zeros(groups, np.int64) for _ in range(4))
         base, part = np.zeros((2, groups if self.vary else 0), np.int64)
-        return Sums(ints, reals, block, latest, live, np.zeros(slots, np.int64), base, part)
+        return Sums(ints, reals, block, latest, after, live, np.zeros(slots, np.int64), base, part)
 
     def _rows(self, rows: int) -> Rows:
         start, end, base, part, window = (np.zeros(rows, np.int64) for _ in range(5))
@@ -139,6 +144,8 @@ class State:
         """The groups that have matches which no row was given for yet."""
         if self.extent == s.OF_TABLE:
             return np.flatnonzero(self.sums.ints[:: self.columns])
+        if self.own:
+            return np.flatnonzero(self.sums.block)
         return np.sort(self.sums.live[: self.registers[s.LIVE]])
 
     def numbers(self, groups: I64) -> tuple[I64, F64]:
@@ -192,6 +199,9 @@ class State:
                 self.sums.ints[: ints.size] = ints.ravel()
             self.sums.block[: rows.size] = old.block[rows]
             self.sums.latest[: rows.size] = old.latest[rows]
+            self.sums.next[: rows.size] = old.next[rows]
+            if self.own:
+                return
             live = int(self.registers[s.LIVE])
             self.sums.live[:live] = renamed[old.live[:live]]
 
@@ -214,7 +224,9 @@ class State:
         arrays["registers"][s.FREE :] = 0
         arrays["sums"] = self.sums.ints.copy()
         arrays["base"], arrays["part"] = self.sums.base.copy(), self.sums.part.copy()
-        groups = self.sums.live[:live]
+        groups = self.groups if self.own else self.sums.live[:live]
+        if self.own:
+            arrays["next"] = self.sums.next[groups]
         arrays["live"], arrays["latest"] = groups.copy(), self.sums.latest[groups]
         size = self.columns * int(self.plan.scope[s.SIZE])
         blocks = self.sums.block[groups][:, np.newaxis] + np.arange(size)
@@ -241,6 +253,8 @@ class State:
         while unpack(words, renamed, states, self.plan, self.store, self.head, self.registers) != _jit.DONE:
             self.grow(_jit.GROW_ARENA)
         self._load_panes(arrays["live"], arrays["latest"], arrays["panes"])
+        if self.own:
+            self.sums.next[arrays["live"]] = section.arrays["next"].astype(np.int64)
 
     def _load_panes(self, live: I64, latest: I64, panes: I64) -> None:
         size = self.columns * int(self.plan.scope[s.SIZE])

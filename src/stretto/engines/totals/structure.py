@@ -85,6 +85,7 @@ REAL = 3  #: the column of REAL_COUNT of all matches
 BITS = 4  #: of each part of a group
 APART = 5  #: 1: starts are told apart, because of a window; 0: all are one cell
 CONSUME = 6  #: what an output forgets
+OWN = 7  #: 1: windows are of the events of each key, which are groups, and are over one key at a time
 
 
 class Store(NamedTuple):
@@ -112,7 +113,8 @@ class Sums(NamedTuple):
     reals: F64  #: the same words
     block: I64  #: [group]: a vector with a cell for each pane of a window, by pane modulo their number; 0: none
     latest: I64  #: [group]: the greatest pane in it
-    live: I64  #: the groups that have a block
+    next: I64  #: [group]: where windows are of each key's own events, the next one that closes
+    live: I64  #: the groups that have a block; where windows are of each key's own events, nothing
     slot: I64  #: hash table: group + 1; a power of two long; empty where events say no parts
     base: I64  #: [group]: the group by keys
     part: I64  #: [group]: and what events say

@@ -13,7 +13,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Totals
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values
-from stretto.engines.totals.giving import close_until
+from stretto.engines.totals.giving import close_all, close_until
 from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.state import State
 from stretto.engines.totals.structure import I64, Bits, Rows
@@ -111,9 +111,9 @@ class Telling:
 
     def drained(self, keys: Sequence[pa.Array] | None = None) -> Matches:
         """Take the rows out of the output buffers; ``keys``: their groups by keys, where those are not of :meth:`learn`."""
-        return self._as_rows(self.state.drain(), keys)
+        return self._as_rows(self.state.drain(), keys, known=self.state.own)
 
-    def _as_rows(self, rows: Rows, keys: Sequence[pa.Array] | None) -> Matches:
+    def _as_rows(self, rows: Rows, keys: Sequence[pa.Array] | None, *, known: bool = False) -> Matches:
         state, extent, first = self.state, self.state.extent, self.asked.first
         count = rows.end.size
         ints = rows.ints.reshape(count, state.columns)
@@ -122,7 +122,9 @@ class Telling:
         if extent == s.OF_EVENT and first >= 0:
             start = ints[:, first].copy()
         window = rows.window if extent == s.OF_WINDOW else None
-        return Matches.added_up(start, end, Totals(window, self._groups(rows, keys), self.asked.items(ints, reals)))
+        return Matches.added_up(
+            start, end, Totals(window, self._groups(rows, keys), self.asked.items(ints, reals), known)
+        )
 
     def _groups(self, rows: Rows, keys: Sequence[pa.Array] | None) -> list[pa.Array]:
         """The columns of groups, in the order in which they are asked for."""
@@ -163,7 +165,9 @@ class Telling:
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give the rows of the whole table, and those of windows that are open."""
         state = self.state
-        if state.extent == s.OF_WINDOW:
+        if state.own:
+            yield from self._closed_all()
+        elif state.extent == s.OF_WINDOW:
             size, slide = int(state.plan.scope[s.SIZE]), int(state.plan.scope[s.SLIDE])
             while state.registers[s.LIVE]:
                 yield from self.closed(int(state.registers[s.NEXT]) * slide + size)
@@ -176,6 +180,17 @@ class Telling:
             nothing = np.zeros(groups.size, np.int64)
             flat = ints.ravel()
             yield self._as_rows(Rows(nothing, nothing, base, part, nothing, flat, flat.view(np.float64)), None)
+
+    def _closed_all(self) -> Iterator[Matches]:
+        """The windows of all keys' own events, in one piece, whose order is that of windows and keys."""
+        state = self.state
+        while (status := close_all(state.plan, state.store, state.sums, state.rows, state.registers)) != _jit.DONE:
+            if status == _jit.OVERFLOW:
+                raise self.overflow()
+            state.registers[s.NEED] = 0
+            state.grow(_jit.GROW_OUTPUT)
+        if state.registers[s.ROWS]:
+            yield self._as_rows(state.drain(), None)
 
     def overflow(self, row: int | None = None, keys: str = "") -> IntegerOverflow:
         """What 64 bits do not hold, at which event, and of which key."""
