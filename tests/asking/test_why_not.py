@@ -235,6 +235,15 @@ def test_what_is_refused(options: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_an_event_of_another_key_ends_nothing() -> None:
+    events = [{"type": "C", "t": 2, "k": 0}, {"type": "A", "t": 3, "k": 1}, {"type": "C", "t": 5, "k": 0}]
+    query = "PATTERN SEQ(C+ a[] UNTIL (A u) ONLY, C c) WHERE skip_till_next_match { [k] }"
+    assert told(query, events, time="t")[-2:] == [
+        "2. UNTIL (A u) ONLY: no event that ends it comes behind",
+        "   a: row 0; c: row 2 (2 to 5)",
+    ]
+
+
 def test_a_key_of_strict_contiguity_is_refused() -> None:
     with pytest.raises(stretto.OptionError, match="strict_contiguity counts the events of all keys"):
         stretto.why_not("PATTERN SEQ(BUY a, NOTE b) WHERE strict_contiguity { [id] }", TRADES, key="a")

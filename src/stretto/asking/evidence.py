@@ -311,7 +311,7 @@ class Witness:
                 came = self._denies(one, found, at)
             else:
                 named = Constraint(one.kind, one.text, (component.variable,), what=component)
-                came = self._fulfils(named, found, at)
+                came = self._of_its_key(found, at) and self._fulfils(named, found, at)
             if came:
                 return Evidence(f"{self._named(at)} came", (self.events.row(at),))
         lacks = component is not None and one.what.only
@@ -365,12 +365,16 @@ class Witness:
                 event.get(own.name) == mine.get(other.name) for own, other in zip(step.keys, first.keys, strict=True)
             )
             return same and holds(typed_condition(step.condition, bound.schema.attributes), event)
-        if any(event.get(name) != self.event(found.start).get(name) for name in bound.partition_by):
+        if not self._of_its_key(found, at):
             return False
         if isinstance(bound, BoundQuery):
             body = a.fold(one.what, lambda node: _typed(node, bound))
             return bool(valuations(body, [event], bound))
         return self._denies_run(one, found, at, bound)
+
+    def _of_its_key(self, found: Found, at: int) -> bool:
+        """Whether an event is of the partition in which a match begins."""
+        return all(self.event(at).get(name) == self.event(found.start).get(name) for name in self.bound.partition_by)
 
     def _denies_run(self, one: Constraint, found: Found, at: int, bound: BoundSase) -> bool:
         component = cast(Component, one.what)
