@@ -47,6 +47,81 @@ def test_random_patterns_that_add_up_beside_others() -> None:
     assert rows > cases(1_000)
 
 
+def test_random_patterns_that_add_up_in_one_run() -> None:
+    rows = sum(agree(changing, range(cases(1_000)), case=changing.alike))
+    assert rows > cases(1_000)
+
+
+ALIKE = "SELECT {i} FROM S WHERE A ; B+ AS b ; C FILTER b[v > {n}] PARTITION BY [k] WITHIN 10 [t] EVERY 10"
+
+
+def alike(*items: str) -> list[dict[str, Any]]:
+    """Patterns that differ in a constant and in what they ask for."""
+    return [{"id": f"p{n}", "query": ALIKE.format(i=item, n=n)} for n, item in enumerate(items)]
+
+
+def test_patterns_that_differ_in_conditions_and_items_have_one_run() -> None:
+    patterns = new()
+    patterns.change(alike("COUNT(*) AS n", "COUNT(*) AS n", "SUM(b[v]) AS s, COUNT(*) AS n"))
+    patterns.push(events("A@0 B@1=1 B@2=2 B@3=3 C@4 A@5/y B@6/y=2 C@7/y"))
+    assert patterns.stats["busy"] == 3
+    assert patterns.stats["visited"] == 8  # events, not pairs of event and pattern
+    assert patterns.costs.to_pydict() == {"id": ["p0", "p1", "p2"], "concerned": [8, 7, 5], "seconds": [None] * 3}
+    again = new().restore(patterns.snapshot())
+    right = [
+        ("p0", None, 0, {"k": "x"}, {"n": "7"}),
+        ("p0", None, 0, {"k": "y"}, {"n": "1"}),
+        ("p1", None, 0, {"k": "x"}, {"n": "3"}),
+        ("p1", None, 0, {"k": "y"}, {"n": "1"}),
+        ("p2", None, 0, {"k": "x"}, {"s": "3", "n": "1"}),
+    ]
+    assert short(again.push(events("A@10"))) == short(patterns.push(events("A@10"))) == right
+
+
+def test_who_leaves_a_run_takes_what_is_its_own() -> None:
+    patterns = new()
+    patterns.change(alike(*["COUNT(*) AS n"] * 3))
+    patterns.change([{"id": "p0", "query": None, "since": 5}, {"id": "p2", "query": None, "since": 8}])
+    patterns.push(events("A@0 B@1=1 B@2=2 C@3 B@4=3"))
+    assert short(patterns.push(events("C@5"))) == [("p0", None, 0, {"k": "x"}, {"n": "3"})]
+    assert short(patterns.push(events("A@6 C@9"))) == [("p2", None, 0, {"k": "x"}, {"n": "1"})]
+    assert patterns.stats["busy"] == 1
+    assert short(patterns.finish()) == [("p1", None, 0, {"k": "x"}, {"n": str(1 + 3 + 3)})]
+
+
+def test_a_run_has_some_patterns_only() -> None:
+    patterns = new()
+    patterns.change(alike(*["COUNT(*) AS n"] * 100))
+    patterns.push(events("A@0 B@1=1000 C@2"))
+    assert patterns.stats["visited"] == 2 * 3
+    assert patterns.finish().num_rows == 100
+
+
+def test_errors_of_one_run_name_the_pattern() -> None:
+    patterns = new()
+    patterns.change(alike("COUNT(*)", "MAX(b[v]) AS m", "SUM(b[v]) AS s"))
+    big = 1 << 62
+    with pytest.raises(
+        DataError, match=r"pattern 'p2': SUM\(b\[v\]\) of all matches of k = 'x' leaves 64 bits at row 3"
+    ):
+        patterns.push(events(f"A@0 B@1={big} B@2={big} C@3"))
+    computed = [
+        {"id": n, "query": f"SELECT COUNT(*) FROM S WHERE A AS a ; B FILTER a[v {n} 1 > 0]"} for n in ("+", "*")
+    ]
+    patterns = new()
+    patterns.change(computed)
+    with pytest.raises(DataError, match=r"pattern '\+': .* at row 1"):
+        patterns.push(events(f"C@0 A@1={(1 << 63) - 1}"))
+
+
+def test_patterns_that_may_be_switched_off_have_runs_of_their_own() -> None:
+    patterns = new(on_limit="disable")
+    patterns.change(alike(*["COUNT(*) AS n"] * 2))
+    patterns.push(events("A@0 B@1=5 C@2"))
+    assert patterns.stats["visited"] == 6
+    assert patterns.finish().num_rows == 2
+
+
 def test_rows_of_events_windows_tables_and_matches_in_one_result() -> None:
     patterns = new(positions=True)
     patterns.change(

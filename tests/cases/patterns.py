@@ -25,6 +25,7 @@ from tests.cases.choices import Seeded
 __all__ = [
     "PatternCase",
     "adding",
+    "alike",
     "case",
     "check",
     "check_ahead",
@@ -124,6 +125,21 @@ ADDING = [
     "PATTERN SEQ(A x, B+ y[]) WHERE skip_till_any_match {{ {k}x.v > 0 }} WITHIN {m} RETURN TOTAL count(*) AS n, sum(y[].v) AS s{g}",
     "PATTERN SEQ(A x, B+ y[]) WHERE skip_till_any_match {{ {k}x.v > 0 }} WITHIN {m} RETURN TOTAL count(*) AS n EVERY {n}",
 ]
+
+
+#: Patterns that count and add up, of which many differ in what they ask and add up only.
+ALIKE = [
+    "{how}{i} FROM S WHERE A AS x ; B+ AS y FILTER x[{0}] AND y[{1}]",
+    "{i} FROM S WHERE A AS x ; B+ AS y ; C AS z FILTER x[{0}] AND y[{1}]",
+    "{how}{i} FROM S WHERE A+ AS x ; B AS y FILTER x[{0}] AND y[{1}]",
+    "{i} FROM S WHERE A AS x ; NOT C ; B AS y FILTER x[{0}] AND y[{1}]",
+    "{i} FROM S WHERE (A AS x ; B AS y) OR (A AS x ; C AS z) FILTER x[{0}] AND y[{1}]",
+    "{i} FROM S WHERE A AS x ; A+ AS z ; B AS y FILTER x[{0}] AND y[{1}]",
+]
+ITEMS = [
+    "COUNT(*) AS n", "COUNT(*) AS n", "COUNT(*) AS n, SUM(y[v]) AS s", "SUM(y[v]) AS s", "MIN(y[w]) AS n, MAX(y[v]) AS s",
+    "AVG(y[v]) AS n, COUNT(y) AS s", "CAST(COUNT(*) AS DOUBLE) AS n, SUM(y[v + 1]) AS s", "SUM(y[w]) AS s, MAX(x[w]) AS n",
+]  # fmt: skip
 
 
 #: What arcs of automata ask, where there is a register and where there is none; and what they give it.
@@ -272,6 +288,49 @@ def check_ahead(one: PatternCase) -> int:
 def adding(seed: int) -> PatternCase:
     """A case of patterns of which some count and add up over all of their matches, beside others."""
     return mixture(seed, totals=100)
+
+
+def alike(seed: int) -> PatternCase:
+    """A case of many patterns that count and add up over the matches of few automata, some of which hold from the same times on."""
+    choose = Seeded(seed)
+    events = _many_events(choose)
+    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
+    queries: list[str] = []
+    for _ in range(choose.integer(1, 3)):
+        make = _alike(choose, by)
+        queries += [make() for _ in range(choose.one_of([2, 3, 5]))]
+    options = {
+        "time": "t",
+        "stream": None,
+        "by": by,
+        "positions": True,
+        "output": "positions",
+        "valuations": choose.chance(20),
+        "totals": True,
+        "capacity": choose.one_of([1, 1, 1 << 10]),
+    }
+    times = events.column("t")
+    moments = [None, None, *(choose.one_of([*times]) for _ in range(choose.integer(0, 2)))]
+    actions = _actions(choose, events, "t", queries, [f"p{n}" for n in range(9)], 20, moments)
+    if choose.chance(70):
+        actions.append(("finish",))
+    return PatternCase(events, options, actions)
+
+
+def _alike(choose: Seeded, by: tuple[str, ...]) -> Callable[[], str]:
+    """What makes queries that count and add up over matches of one automaton."""
+    shape, keyed = choose.one_of(ALIKE), bool(by) or choose.chance(50)
+    how = choose.one_of(["", "", "", "MAX ", "NEXT ", "LAST "])
+    groups = ["", *([] if by else [" GROUP BY ()"]), *([" GROUP BY [k]"] if keyed else [])]
+    window = choose.one_of(["", " WITHIN {n} [t]", " WITHIN {m} [t]", "every", "every"])
+    group = choose.one_of(groups)
+    tail = f" WITHIN {{m}} [t]{group} EVERY {{n}}" if window == "every" else window + group
+    tail = (" PARTITION BY [k]" * keyed + tail).format(n=choose.integer(1, 4), m=choose.integer(3, 7))
+
+    def asked() -> str:
+        return choose.one_of(CONDITIONS).format(n=choose.integer(0, 3), s=choose.one_of(["a", "b", "c"]))
+
+    return lambda: f"SELECT {shape.format(asked(), asked(), i=choose.one_of(ITEMS), how=how)}{tail}"
 
 
 def mixture(seed: int, *, totals: int = 40) -> PatternCase:
@@ -507,14 +566,19 @@ def _case(choose: Seeded, fits: Any) -> Case:
 
 
 def _actions(
-    choose: Seeded, events: pa.Table, time: str, queries: list[str], names: Sequence[str] = "pqr", most: int = 7
+    choose: Seeded,
+    events: pa.Table,
+    time: str,
+    queries: list[str],
+    names: Sequence[str] = "pqr",
+    most: int = 7,
+    moments: Sequence[Any] | None = None,
 ) -> list[Action]:
     times = events.column(time)
     numbers = events.column("ts").cast(pa.int64()).to_pylist()
-    moments: list[Any] = [None, None, None, *times]
     changes = []
     for _ in range(choose.integer(1, most)):
-        since = choose.one_of(moments)
+        since = choose.one_of([None, None, None, *times] if moments is None else moments)
         query = None if choose.chance(15) else choose.one_of(queries)
         number = None if since is None else since.cast(times.type)
         change = {"id": choose.one_of(names), "query": query, "since": number}

@@ -84,6 +84,11 @@ class Totals(NamedTuple):
     items: list[pa.Array]
     known: bool = False  #: rows are in the order in which they are known: windows are over one key at a time
 
+    def taken(self, rows: I64) -> Totals:
+        """Some of the rows, by their numbers."""
+        window, chosen = None if self.window is None else self.window[rows], pa.array(rows)
+        return Totals(window, [one.take(chosen) for one in self.groups], [one.take(chosen) for one in self.items])
+
     def sliced(self, low: int, high: int) -> Totals:
         """Some of the rows."""
         window = None if self.window is None else self.window[low:high]

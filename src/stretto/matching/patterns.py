@@ -6,16 +6,17 @@ import datetime as dt
 import math
 import time as clock
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import frame
+from stretto.budget import Budget
 from stretto.column_types import time_hint
 from stretto.engines.api import Matches
 from stretto.engines.shared.windows import values_of
@@ -38,7 +39,7 @@ from stretto.matching.dry_stream import WARN_AFTER, check_warn_after
 from stretto.matching.held import check_columns, check_most, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
-from stretto.matching.many.adding import AddingRun
+from stretto.matching.many.adding import AddingRun, SeveralRun, apart
 from stretto.matching.many.automata import AfaRun, AutomatonPart
 from stretto.matching.many.budgeting import Budgeted, Shares
 from stretto.matching.many.changes import Instant, changes_of, instant_of
@@ -58,7 +59,9 @@ from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, QueryPart
 from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import Results, in_order
-from stretto.matching.many.saving import apart, together
+from stretto.matching.many.saving import apart as sections_of
+from stretto.matching.many.saving import together
+from stretto.matching.many.several import SeveralPart, several
 from stretto.matching.many.timeline import InForce, Number, OwnRun, Timeline, Version
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
@@ -213,7 +216,8 @@ class PatternSet:
         self._clear()
 
     def _clear(self) -> None:
-        self._timeline = Timeline(self._schema)
+        # A pattern that is switched off leaves nothing behind in a run of its own.
+        self._timeline = Timeline(self._schema, groups=not self._disables)
         self._keys: dict[tuple[str, ...], SharedKeys] = {}
         self._joint: dict[Hashable, JointRun] = {}
         self._history = Kept()
@@ -349,7 +353,7 @@ class PatternSet:
         each event that concerns them.
         """
         versions = self._timeline.in_force.versions
-        own = [None if version.part.together else version.seconds for version in versions]
+        own = [None if version.part.together or version.group is not None else version.seconds for version in versions]
         return pa.table(
             {
                 "id": pa.array([version.id for version in versions], pa.string()),
@@ -407,7 +411,7 @@ class PatternSet:
         return [version.own for version in self._timeline.in_force.versions if version.own is not None]
 
     def _runs(self) -> list[OwnRun | JointRun]:
-        return [*self._own(), *self._joint.values()]
+        return [*dict.fromkeys(self._own()), *self._joint.values()]
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -648,7 +652,12 @@ class PatternSet:
     ) -> Iterator[Iterator[Matches]]:
         """The matches of the patterns on their own, one by one."""
         shared = self._shared_keys(batch, handed_out)
-        told = [(place, handed) for part, handed in handed_out for place in in_force.places(part)]
+        told = []
+        for part, handed in handed_out:
+            if isinstance(part, SeveralPart):
+                yield from self._of_several(in_force, part, batch, measures, handed)
+            else:
+                told += [(place, handed) for place in in_force.places(part)]
         told += [
             (place, own_visits(in_force.versions[place].part, visits, place, int(in_force.leads[place])))
             for place in in_force.restored
@@ -661,6 +670,42 @@ class PatternSet:
                 keys = shared.get(version.part.partition_by)
                 found = run.follow(batch, self._rows, handed, measures, keys)
                 yield self._of_one(found, run, place, in_force.versions)
+
+    def _of_several(
+        self,
+        in_force: InForce,
+        part: SeveralPart,
+        batch: pa.RecordBatch,
+        measures: Mapping[str, Numbers],
+        handed: Handed,
+    ) -> Iterator[Iterator[Matches]]:
+        """The rows of patterns that have one run, by what they add up."""
+        groups: dict[object, list[int]] = {}
+        for place in in_force.places(part):
+            groups.setdefault(in_force.versions[place].group, []).append(place)
+        for places in groups.values():
+            versions = [in_force.versions[place] for place in places]
+            run = versions[0].own
+            if run is None and (handed.rows.size or part.always):
+                run = self._new_several(part, versions)
+            if run is not None and (handed.rows.size or run.waits):
+                assert isinstance(run, SeveralRun)
+                found = self._blaming(
+                    run.follow(batch, self._rows, handed, measures, None), run, places, in_force.versions
+                )
+                for rows in run.forms(found):
+                    yield self._within(_placed(rows, np.array(places)), run, in_force.versions)
+
+    def _blaming(
+        self, found: Iterator[Matches], run: SeveralRun, places: Sequence[int], versions: Sequence[Version]
+    ) -> Iterator[Matches]:
+        """What patterns give that have one run; errors name the pattern."""
+        try:
+            yield from found
+        except (DataError, LimitError) as error:
+            raise self._budgeted(run, versions).refused(places[run.blamed], error) from error
+        for place, concerned in zip(places, run.concerned(), strict=True):
+            versions[place].concerned += concerned
 
     def _of_one(
         self, found: Iterator[Matches], run: OwnRun, place: int, versions: Sequence[Version]
@@ -720,7 +765,7 @@ class PatternSet:
         version.off = str(error).splitlines()[0]
         warn(f"{version.off}; the pattern is switched off until another change of its id holds")
         if version.own is not None:
-            self._release(version)
+            self._release([version])
             self._timeline.in_force.forget_slots()
             return True
         assert version.joint is not None
@@ -733,7 +778,8 @@ class PatternSet:
         """By partition attributes: the keys of the events, where patterns ask for as many of them as there are events."""
         asked: Counter[tuple[str, ...]] = Counter()
         for part, handed in handed_out:
-            asked[part.partition_by] += handed.rows.size
+            if part.totals is None:
+                asked[part.partition_by] += handed.rows.size
         found = {}
         for names, count in asked.items():
             if names and count >= batch.num_rows and len(handed_out) > 1:
@@ -770,6 +816,16 @@ class PatternSet:
         kind = OtherRun if part.totals is None else AddingRun
         return kind(part, labels=self._labels(part), capacity=self._capacity, budget=budget)
 
+    def _new_several(self, part: SeveralPart, versions: Sequence[Version]) -> SeveralRun:
+        run = SeveralRun(part, [version.id for version in versions], **self._holding())
+        for version in versions:
+            version.own = run
+        return run
+
+    def _holding(self) -> _Holding:
+        """How much a run of counts and sums may hold, and what it begins with."""
+        return {"capacity": self._capacity, "budget": Meter.of_call(self._budget).budget.held}
+
     def _forget(self) -> None:
         """Drop the events that no partial match holds, now and then: the cost per event stays constant on average."""
         history = self._history
@@ -781,14 +837,12 @@ class PatternSet:
     def _retain(self) -> None:
         """Keep only the patterns' state and the events that later matches may need."""
         live = [np.zeros(0, np.int64), *(joint.live() for joint in self._joint.values())]
-        for version in self._timeline.in_force.versions:
-            if version.own is None:
-                continue
-            held = version.own.live()
+        for run, versions in self._holders().items():
+            held = run.live()
             if held.size:
                 live.append(held)
-            elif version.own.idle:  # a new one gives the same from here on
-                self._release(version)
+            elif run.idle:  # a new one gives the same from here on
+                self._release(versions)
                 self._timeline.in_force.forget_slots()
         self._history.retain(np.unique(np.concatenate(live)))
         self._kept = self._history.rows
@@ -806,7 +860,10 @@ class PatternSet:
         for version in gone:
             until = ended[version.id]
             if version.own is not None and until is not None:
-                if version.part.ends:
+                if isinstance(version.own, SeveralRun):
+                    alone = version.own.narrowed([version.id], **self._holding())
+                    found.append((version, self._given(version, alone.finish())))
+                elif version.part.ends:
                     found.append((version, self._given(version, version.own.finish())))
                 elif version.own.waits:
                     found.append((version, self._given(version, version.own.reach(until))))
@@ -840,19 +897,41 @@ class PatternSet:
     def _leave(self, versions: Iterable[Version]) -> None:
         """Forget what patterns that end have left."""
         gone: dict[JointRun, list[int]] = {}
+        self._leave_several({version.own for version in versions if isinstance(version.own, SeveralRun)})
         for version in versions:
-            self._release(version)
+            if not isinstance(version.own, SeveralRun):
+                self._release([version])
             if version.joint is not None:
                 gone.setdefault(version.joint, []).append(version.slot)
         for joint, slots in gone.items():
             joint.leave(slots)
 
-    def _release(self, version: Version) -> None:
-        if version.own is not None:
-            stats = version.own.stats
-            self._visited += stats["visited"]
-            self._triggers += stats["triggers"]
+    def _leave_several(self, runs: Collection[SeveralRun]) -> None:
+        """Let runs that some of their patterns leave go on with the others."""
+        staying = {run: list[Version]() for run in runs}
+        for version in self._timeline.in_force.versions if staying else ():
+            if isinstance(version.own, SeveralRun) and version.own in staying:
+                staying[version.own].append(version)
+        for run, versions in staying.items():
+            if versions:
+                fewer = run.narrowed([version.id for version in versions], **self._holding())
+                for version in versions:
+                    version.own = fewer
+            else:
+                self._count(run)
+
+    def _release(self, versions: Sequence[Version]) -> None:
+        """Forget the run of a version, or of several that have one."""
+        if versions[0].own is not None:
+            self._count(versions[0].own)
+        for version in versions:
             version.own = None
+
+    def _count(self, run: OwnRun) -> None:
+        """A run is gone."""
+        stats = run.stats
+        self._visited += stats["visited"]
+        self._triggers += stats["triggers"]
 
     def advance(self, time: int | float | dt.datetime | dt.date | str) -> pa.Table:
         """No event before ``time`` will come: gives the matches that waited for that, and frees what no window reaches any more.
@@ -878,9 +957,7 @@ class PatternSet:
                     run.rows = self._rows
             for joint in self._joint.values():
                 joint.reach(reached.number)
-            for version in self._timeline.in_force.versions:
-                if version.own is not None:
-                    found.append((version, self._given(version, version.own.reach(reached.number))))
+            found += self._of_all(lambda run: run.reach(reached.number))
             self._life.inside = False
         return self._gathered(_by_id(found))
 
@@ -889,12 +966,26 @@ class PatternSet:
         self._ready()
         self._begin_call()
         self._life.finished = True
-        found = [
-            (version, self._given(version, version.own.finish()))
-            for version in self._timeline.in_force.versions
-            if version.own is not None
-        ]
-        return self._gathered(_by_id(found))
+        return self._gathered(_by_id(self._of_all(lambda run: run.finish())))
+
+    def _of_all(self, give: Callable[[OwnRun], Iterator[Matches]]) -> list[tuple[Version, list[pa.Table]]]:
+        """What the runs of patterns on their own give, version by version."""
+        found = []
+        for run, versions in self._holders().items():
+            if isinstance(run, SeveralRun):
+                pieces = apart(self._blaming(give(run), run, range(len(versions)), versions))
+                found += [(one, self._given(one, iter(pieces.get(k, ())))) for k, one in enumerate(versions)]
+            else:
+                found.append((versions[0], self._given(versions[0], give(run))))
+        return found
+
+    def _holders(self) -> dict[OwnRun, list[Version]]:
+        """The runs of patterns on their own, with the versions in force that have each."""
+        found: dict[OwnRun, list[Version]] = {}
+        for version in self._timeline.in_force.versions:
+            if version.own is not None:
+                found.setdefault(version.own, []).append(version)
+        return found
 
     def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Pieces as one table."""
@@ -920,15 +1011,20 @@ class PatternSet:
             if version.part.unsaved is not None:
                 raise SnapshotError(f"pattern '{version.id}': {version.part.unsaved}")
         self._retain()
-        sections: list[Section] = []
+        sections: dict[OwnRun, Section] = {}
         joint = [run for run in self._joint.values() if run.busy]
         active = []
         for version in self._timeline.in_force.versions:
             number = slot = None
             if version.own is not None:
-                number = len(sections)
-                sections.append(Section({"automaton": version.part.digest}))
-                version.own.save(sections[-1])
+                if version.own not in sections:
+                    digest = version.own.part.digest if isinstance(version.own, SeveralRun) else version.part.digest
+                    own = Section(
+                        {"automaton": digest} | ({"several": True} if isinstance(version.own, SeveralRun) else {})
+                    )
+                    version.own.save(own)
+                    sections[version.own] = own
+                number = list(sections).index(version.own)
             elif version.joint in joint:
                 number, slot = joint.index(version.joint), version.slot
             part = version.part
@@ -937,7 +1033,7 @@ class PatternSet:
                 + ([] if slot is None else [slot, part.digest])
             )
         section = Section(self._identity())
-        together(sections, section)
+        together(list(sections.values()), section)
         section.values["joint"] = len(joint)
         for number, run in enumerate(joint):
             run.save(section.sub(f"joint{number}"))
@@ -996,10 +1092,11 @@ class PatternSet:
         values = section.values
         self._first = None  # nobody knows what came before
         self._history.load(section.sub("history"))
-        own = apart(section)
+        own = sections_of(section)
         instant = cache(self._instant)  # many patterns hold from the same times on
         versions = []
         slots: list[dict[int, Version]] = [{} for _ in range(values.get("joint", 0))]
+        groups: dict[int, list[Version]] = {}
         for name, text, language, since, measured, number, *slotted in values["active"]:
             part = self._compiled(name, text, language)
             off = values.get("disabled", {}).get(name)
@@ -1007,11 +1104,15 @@ class PatternSet:
             if slotted:
                 _check_automaton(name, part, slotted[1])
                 slots[number][slotted[0]] = version
+            elif number is not None and own[number].values.get("several"):
+                groups.setdefault(number, []).append(version)
             elif number is not None:
                 _check_automaton(name, part, own[number].values["automaton"])
                 version.own = self._new_own(part)
                 version.own.load(own[number])
             versions.append(version)
+        for number, members in groups.items():
+            self._load_several(own[number], members)
         for number, taken in enumerate(slots):
             self._load_joint(section.sub(f"joint{number}"), taken)
         self._timeline.start(versions)
@@ -1023,6 +1124,15 @@ class PatternSet:
             setattr(self, f"_{name}", values["counts"][name])
         self._last, self._punctuation = self._instant(values["last"]), self._instant(values["punctuation"])
         self._life.finished = values["finished"]
+
+    def _load_several(self, section: Section, versions: Sequence[Version]) -> None:
+        """Take over what patterns that have one run have left."""
+        part = several([version.part for version in versions if isinstance(version.part, QueryPart)])
+        _check_automaton(versions[0].id, part, section.values["automaton"])
+        self._new_several(part, versions).load(section)
+        group = object()
+        for version in versions:
+            version.group = group
 
     def _load_joint(self, section: Section, taken: Mapping[int, Version]) -> None:
         """Take over what patterns that run together have left; ``taken``: who has which slot."""
@@ -1054,6 +1164,13 @@ class PatternSet:
     def _ready(self) -> None:
         self._life.refuse_inside()
         self._life.refuse_finished()
+
+
+class _Holding(TypedDict):
+    """How much a run may hold, and what it begins with."""
+
+    capacity: int
+    budget: Budget
 
 
 #: The frame of a snapshot begins so (``docs/patterns.md``).

@@ -82,9 +82,8 @@ class Compiled:
     @cached_property
     def alike(self) -> Hashable:
         """What the machine is, whatever its guards ask. One of several alike will do for all, for whoever tells the guards."""
-        cea, parsed = self.cea, self.query.parsed
-        moves = cea.states, cea.transitions, cea.finals, len(cea.guards), cea.forbidden
-        return moves, parsed.strategy, self.valuations, parsed.language
+        parsed = self.query.parsed
+        return moves_of(self.cea), parsed.strategy, self.valuations, parsed.language
 
     @cached_property
     def digest(self) -> str:
@@ -195,6 +194,11 @@ class Compiled:
             spared = [~held[:, sorted(them)].any(axis=1) for them in forbidden]
             self._truth = np.column_stack([held, *spared])
         return self._truth
+
+
+def moves_of(cea: CEA) -> Hashable:
+    """An automaton, whatever its guards ask."""
+    return cea.states, cea.transitions, cea.finals, len(cea.guards), cea.forbidden
 
 
 class Table:

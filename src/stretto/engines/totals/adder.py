@@ -166,7 +166,7 @@ class Adder:
         """
         match status:
             case _jit.OUTPUT_FULL:
-                yield self.telling.drained()
+                yield from self.telling.drained()
             case _jit.GROW_STACK:
                 self._waiting = np.zeros(2 * self._waiting.size, np.int64)
             case _jit.OVERFLOW:
@@ -193,7 +193,7 @@ class Adder:
     def drain(self) -> Iterator[Matches]:
         """Give the rows of events."""
         if self.state.registers[s.ROWS]:
-            yield self.telling.drained()
+            yield from self.telling.drained()
 
     def closed(self, value: int | float) -> Iterator[Matches]:
         """Give the windows that are over when what they measure has come so far."""

@@ -66,14 +66,15 @@ def add_marked(
 ) -> None:
     """Add a vector to another one, each of its matches with the event at hand if there is a mark. O(cells · columns)."""
     length = vector.end - vector.begin
-    counts = source + vector.begin
-    reals = counts + plan.scope[s.REAL] * vector.cells
-    for c in range(plan.kind.size):
+    for n in range(plan.begin[mark], plan.begin[mark + 1]):
+        c = plan.column[n]
         into = target + c * vector.cells + vector.begin
         kind = plan.kind[c]
         s.add(kind, store.ints, store.reals, source + c * vector.cells + vector.begin, into, length)
         slot = plan.slot[c]
         if slot >= 0 and plan.holds[mark, slot] and values.known[slot, i]:
+            counts = source + plan.counts[c] * vector.cells + vector.begin
+            reals = source + plan.reals[c] * vector.cells + vector.begin
             if kind in (s.COUNT, s.LOST_VALUES):
                 s.add(kind, store.ints, store.reals, counts, into, length)
             elif kind == s.REAL_COUNT:
@@ -86,7 +87,7 @@ def add_marked(
                 _compare(kind == s.LEAST, values.ints[slot, i], counts, into, length, store)
             else:
                 _compare_real(kind == s.REAL_LEAST, values.reals[slot, i], counts, into, length, store)
-    registers[s.STEPS] += plan.kind.size * length
+    registers[s.STEPS] += (plan.begin[mark + 1] - plan.begin[mark]) * length
 
 
 @inlined
@@ -139,7 +140,8 @@ def _compare_real(least: bool, value: float, counts: int, into: int, length: int
 @inlined
 def begin(i: int, mark: int, position: int, at: int, cells: int, values: Values, plan: Plan, store: Store) -> None:
     """Add the partial match that an event begins to a cell. O(columns)."""
-    for c in range(plan.kind.size):
+    for n in range(plan.begin[mark], plan.begin[mark + 1]):
+        c = plan.column[n]
         slot = plan.slot[c]
         if slot < 0:
             count_match(plan.kind[c], position, at + c * cells, store)

@@ -46,10 +46,10 @@ class TotalsCompiled(Compiled):
 
     def _built(self) -> CEA:
         """The automaton, whose labels tell apart what is counted; in valuations, all variables."""
-        cea = build(self.query.pattern)
+        cea = self.whole
         if self.valuations:
             return cea
-        kept = self.asked.variables
+        kept = self.counted
         other = frozenset({""})
         return replace(
             cea,
@@ -58,6 +58,16 @@ class TotalsCompiled(Compiled):
                 for one in cea.transitions
             ),
         )
+
+    @cached_property
+    def whole(self) -> CEA:
+        """The automaton whose labels tell all variables apart."""
+        return build(self.query.pattern)
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The variables of which it matters which events they hold."""
+        return self.asked.variables
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -80,6 +90,11 @@ class TotalsCompiled(Compiled):
         return self.asked.plan(
             self.determinizer.marks, apart=self.apart, consume=self.query.parsed.consume, own=self.own
         )
+
+    def guards_of(self, variable: str) -> frozenset[int]:
+        """The guards under which an event may be one of a variable."""
+        label = self.asked.prefix + variable
+        return frozenset(one.guard for one in self.cea.transitions if label in one.labels)
 
     @property
     def consumes(self) -> bool:

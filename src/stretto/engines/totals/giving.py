@@ -90,14 +90,16 @@ def _give_window(group: int, window: int, plan: Plan, store: Store, sums: Sums, 
     block = sums.block[group]
     row = registers[s.ROWS]
     at = row * columns
+    there = False
     for c in range(columns):
         kind = plan.kind[c]
         s.clear(kind, rows.ints, rows.reals, at + c, at + c + 1)
         begin = block + c * size
         s.fold(kind, store.ints, store.reals, begin, begin + size, rows.ints, rows.reals, at + c)
+        there = there or (plan.counts[c] == c and rows.ints[at + c] != 0)
     registers[s.STEPS] += columns * size
     bad = -1
-    if rows.ints[at]:
+    if there:
         bad = s.is_beyond(plan, rows.ints, at, 1)
         _named(group, row, sums, rows)
         rows.window[row] = window

@@ -300,22 +300,27 @@ def _transitions(
             add_marked(i, 0, source, work.block[entry], vector, events.values, plan, store, registers)
         elif code >= EDGES:
             edge = code - EDGES
+            stays = False
             for k in range(edges[edge]):
                 mark = int(edges[edge + 1 + 2 * k])
                 target = int(edges[edge + 2 + 2 * k])
                 group_said = said(i, mark, group, events.values, plan)
                 place = _place_of(target, group_said, epoch, work)
                 if work.epoch[place] != epoch:
+                    if mark == 0:  # it comes last: nothing else is done with the vector
+                        _enter(place, target, group, latest, source, count, epoch, work)
+                        count += 1
+                        stays = True
+                        continue
                     into = taken(vector.size, store, registers)
                     _enter(place, target, group_said, latest, into, count, epoch, work)
                     count += 1
-                    if mark == 0:
-                        _copied(source, into, vector, plan, store, registers)
-                        continue
                     cleared(into, vector.cells, vector.begin, vector.end, plan, store)
                 entry = work.slot[place]
                 work.latest[entry] = max(work.latest[entry], latest)
                 add_marked(i, mark, source, work.block[entry], vector, events.values, plan, store, registers)
+            if stays:
+                continue
         given_back(source, vector.size, store, registers)
     if fresh >= EDGES:
         count = _starts(i, fresh, count, vector, events, machine, arrays)
@@ -369,17 +374,6 @@ def _enter(place: int, state: int, group: int, latest: int, block: int, entry: i
     work.group[entry] = group
     work.latest[entry] = latest
     work.block[entry] = block
-
-
-@inlined
-def _copied(source: int, target: int, vector: Vector, plan: Plan, store: Store, registers: I64) -> None:
-    length = vector.end - vector.begin
-    for c in range(plan.kind.size):
-        old = source + c * vector.cells + vector.begin
-        new = target + c * vector.cells + vector.begin
-        for k in range(length):
-            store.ints[new + k] = store.ints[old + k]
-    registers[s.STEPS] += plan.kind.size * length
 
 
 # -- output -------------------------------------------------------------------------------------------------------------

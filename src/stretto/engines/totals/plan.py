@@ -174,6 +174,12 @@ class Asked:
             case Function.MAX:
                 return Told(item, columns.of(s.REAL_MOST if floats else s.MOST, slot), columns.of(s.COUNT, slot))
 
+    @property
+    def real(self) -> int:
+        """The column that counts the matches in floating point; 0 where none does."""
+        there = list(zip(self.columns.kinds, self.columns.slots, strict=True))
+        return there.index((s.REAL_COUNT, -1)) if (s.REAL_COUNT, -1) in there else 0
+
     def plan(self, marks: Sequence[frozenset[str]], *, apart: bool, consume: Consume, own: bool = False) -> Plan:
         """The plan for an automaton with these marks.
 
@@ -183,9 +189,8 @@ class Asked:
         holds = [[self.prefix + one.variable in labels for one in self.slots] for labels in marks]
         names = [[f"{self.prefix}{part[0].variable}" in labels for part in self.parts] for labels in marks]
         panes = self.totals.scope.panes
-        there = list(zip(columns.kinds, columns.slots, strict=True))
-        real = there.index((s.REAL_COUNT, -1)) if (s.REAL_COUNT, -1) in there else 0
-        scope = [self.extent, 1, 1, real, self.bits, int(apart), CONSUMES[consume], int(own)]
+        size = len(columns.kinds)
+        scope = [self.extent, 1, 1, self.bits, int(apart), CONSUMES[consume], int(own)]
         if panes is not None:
             scope[s.SIZE], scope[s.SLIDE] = panes.count, panes.slide // panes.width
         return Plan(
@@ -194,6 +199,10 @@ class Asked:
             np.array(columns.asked, np.bool_),
             np.array(holds, np.bool_).reshape(len(marks), len(self.slots)),
             np.array(names, np.bool_).reshape(len(marks), len(self.parts)),
+            np.zeros(size, np.int64),
+            np.full(size, self.real, np.int64),
+            np.arange(len(marks) + 1) * size,
+            np.tile(np.arange(size), len(marks)),
             np.array(scope, np.int64),
         )
 

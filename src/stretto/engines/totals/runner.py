@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.intake import Intake, keyed
+from stretto.engines.tecs.kernels import Machine
 from stretto.engines.tecs.runner import renumbered
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values
@@ -33,6 +35,7 @@ class TotalsRunner(Intake):
     """A state of a program; the parameters are those of :class:`~stretto.engines.tecs.runner.Runner`."""
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
+    TELLING: ClassVar[type[Telling]] = Telling
     counts = False
     state: State
 
@@ -49,16 +52,15 @@ class TotalsRunner(Intake):
         attributes = query.schema.attributes
         #: Whether groups by keys are the partitions.
         self.by_partition = bool(asked.keys) and {one.attribute for one in asked.keys} == set(self.key_names)
-        self.telling = Telling(asked, self.state, attributes, by_partition=self.by_partition)
+        self.telling = self.TELLING(asked, self.state, attributes, by_partition=self.by_partition)
         self._batch: tuple[int, pa.RecordBatch] | None = None  # at hand, and the position of its first row
         self._positions = np.zeros(0, np.int64)  # of its visited events
-        self._widths = [self._width(variable) for variable in self.telling.variables]
+        self._widths = self._guards_of_values()
         self._holding = np.zeros((len(self._widths), 0), np.bool_)
 
-    def _width(self, variable: str) -> int:
-        """The guards, as bits, under which an event may be one of a variable."""
-        label = self.asked.prefix + variable
-        return sum(1 << guard for guard in {one.guard for one in self.program.cea.transitions if label in one.labels})
+    def _guards_of_values(self) -> list[int]:
+        """The guards, as bits, under which events are read for each of the telling's variables."""
+        return [sum(1 << guard for guard in self.program.guards_of(one)) for one in self.telling.variables]
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -183,7 +185,7 @@ class TotalsRunner(Intake):
         registers[s.CURSOR] = 0
         self._positions = events.position
         while True:
-            machine = program.machine
+            machine = self._machine()
             if silent:  # no state is final, so that nothing is added up
                 machine = machine._replace(kind=machine.kind & ~np.uint8(1))
             status = advance(
@@ -198,12 +200,16 @@ class TotalsRunner(Intake):
             else:
                 yield from self._mended(status)
         if registers[s.ROWS]:
-            yield self._drained()
+            yield from self._drained()
+
+    def _machine(self) -> Machine:
+        """The automaton as far as it is known, with all of whose marks the plan is."""
+        return self.program.machine
 
     def _mended(self, status: int) -> Iterator[Matches]:
         """What a kernel stopped for: room that is missing, or what 64 bits do not hold."""
         if status == _jit.OUTPUT_FULL:
-            yield self._drained()
+            yield from self._drained()
         elif status == _jit.OVERFLOW:
             raise self._overflow()
         elif status != _jit.PAUSED:
@@ -219,7 +225,7 @@ class TotalsRunner(Intake):
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def _drained(self) -> Matches:
+    def _drained(self) -> Iterator[Matches]:
         """Take the rows out of the output buffers."""
         state, keys = self.state, None
         if state.extent == s.OF_EVENT:

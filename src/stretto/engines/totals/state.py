@@ -143,7 +143,8 @@ class State:
     def groups(self) -> I64:
         """The groups that have matches which no row was given for yet."""
         if self.extent == s.OF_TABLE:
-            return np.flatnonzero(self.sums.ints[:: self.columns])
+            counts = self.sums.ints.reshape(-1, self.columns)[:, np.unique(self.plan.counts)]
+            return np.flatnonzero(counts.any(axis=1))
         if self.own:
             return np.flatnonzero(self.sums.block)
         return np.sort(self.sums.live[: self.registers[s.LIVE]])

@@ -67,13 +67,17 @@ REGISTERS = FREE + CLASSES
 
 
 class Plan(NamedTuple):
-    """What is counted and added up, and for whom."""
+    """What is counted and added up, and for whom: one pattern, or several in one run, each with columns of its own."""
 
     kind: I64  #: [column]: see above
     slot: I64  #: [column]: which value of an event it is about; −1: of none
     asked: Bits  #: [column]: an integer that must be exact
     holds: Bits  #: [mark, slot]: whether the event with the mark has the value
     names: Bits  #: [mark, part of a group]: whether the event with the mark says the part
+    counts: I64  #: [column]: the column that counts the matches of its pattern
+    reals: I64  #: [column]: the one that counts them in floating point, where there is one
+    begin: I64  #: [mark]: where its columns begin in ``column``; one entry more than marks
+    column: I64  #: the columns of the patterns whose matches go on with the mark; mark 0 is one of all patterns
     scope: I64  #: single numbers, by place (below)
 
 
@@ -81,11 +85,10 @@ class Plan(NamedTuple):
 EXTENT = 0  #: OF_TABLE, OF_EVENT or OF_WINDOW
 SIZE = 1  #: panes of a window; 1 where there are none
 SLIDE = 2  #: panes from the beginning of one window to that of the next
-REAL = 3  #: the column of REAL_COUNT of all matches
-BITS = 4  #: of each part of a group
-APART = 5  #: 1: starts are told apart, because of a window; 0: all are one cell
-CONSUME = 6  #: what an output forgets
-OWN = 7  #: 1: windows are of the events of each key, which are groups, and are over one key at a time
+BITS = 3  #: of each part of a group
+APART = 4  #: 1: starts are told apart, because of a window; 0: all are one cell
+CONSUME = 5  #: what an output forgets
+OWN = 6  #: 1: windows are of the events of each key, which are groups, and are over one key at a time
 
 
 class Store(NamedTuple):

@@ -109,11 +109,11 @@ class Telling:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def drained(self, keys: Sequence[pa.Array] | None = None) -> Matches:
+    def drained(self, keys: Sequence[pa.Array] | None = None) -> Iterator[Matches]:
         """Take the rows out of the output buffers; ``keys``: their groups by keys, where those are not of :meth:`learn`."""
         return self._as_rows(self.state.drain(), keys, known=self.state.own)
 
-    def _as_rows(self, rows: Rows, keys: Sequence[pa.Array] | None, *, known: bool = False) -> Matches:
+    def _as_rows(self, rows: Rows, keys: Sequence[pa.Array] | None, *, known: bool = False) -> Iterator[Matches]:
         state, extent, first = self.state, self.state.extent, self.asked.first
         count = rows.end.size
         ints = rows.ints.reshape(count, state.columns)
@@ -122,7 +122,7 @@ class Telling:
         if extent == s.OF_EVENT and first >= 0:
             start = ints[:, first].copy()
         window = rows.window if extent == s.OF_WINDOW else None
-        return Matches.added_up(
+        yield Matches.added_up(
             start, end, Totals(window, self._groups(rows, keys), self.asked.items(ints, reals), known)
         )
 
@@ -156,11 +156,11 @@ class Telling:
             if status == _jit.OVERFLOW:
                 raise self.overflow()
             if status == _jit.OUTPUT_FULL:
-                yield self.drained()
+                yield from self.drained()
             else:
                 state.grow(status)
         if state.registers[s.ROWS]:
-            yield self.drained()
+            yield from self.drained()
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give the rows of the whole table, and those of windows that are open."""
@@ -179,7 +179,7 @@ class Telling:
             base, part = state.names(groups)
             nothing = np.zeros(groups.size, np.int64)
             flat = ints.ravel()
-            yield self._as_rows(Rows(nothing, nothing, base, part, nothing, flat, flat.view(np.float64)), None)
+            yield from self._as_rows(Rows(nothing, nothing, base, part, nothing, flat, flat.view(np.float64)), None)
 
     def _closed_all(self) -> Iterator[Matches]:
         """The windows of all keys' own events, in one piece, whose order is that of windows and keys."""
@@ -190,7 +190,7 @@ class Telling:
             state.registers[s.NEED] = 0
             state.grow(_jit.GROW_OUTPUT)
         if state.registers[s.ROWS]:
-            yield self._as_rows(state.drain(), None)
+            yield from self._as_rows(state.drain(), None)
 
     def overflow(self, row: int | None = None, keys: str = "") -> IntegerOverflow:
         """What 64 bits do not hold, at which event, and of which key."""

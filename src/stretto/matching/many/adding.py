@@ -1,19 +1,26 @@
-"""A pattern that counts and adds up over all of its matches, beside others: it has a run of its own on the engine of totals."""
+"""Patterns that count and add up over all of their matches, beside others: they have runs on the engine of totals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
 from stretto.engines.totals.runner import TotalsRunner
+from stretto.engines.totals.several import SeveralRunner
+from stretto.frame import Section
+from stretto.matching.many.handing import Handed
+from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.other import I64, OtherRun
 from stretto.matching.many.parts import QueryPart
+from stretto.matching.many.results import chosen, joined, sliced
+from stretto.matching.many.several import SeveralPart, several
 from stretto.query.totals import Extent
 
 
@@ -26,7 +33,7 @@ class AddingRun(OtherRun):
 
     run: TotalsRunner
 
-    def __init__(self, part: QueryPart, *, labels: bool, capacity: int, budget: Budget) -> None:
+    def __init__(self, part: QueryPart | SeveralPart, *, labels: bool, capacity: int, budget: Budget) -> None:
         super().__init__(part, labels=labels, capacity=capacity, budget=budget)
         assert part.totals is not None
         scope = part.totals.scope
@@ -74,3 +81,119 @@ class AddingRun(OtherRun):
                 yield from found
         except IntegerOverflow as error:
             raise error.renumbered(places) from None
+
+
+class SeveralRun(AddingRun):
+    """The run of several patterns; ``part`` of what it gives says which of them each row is of, by place.
+
+    Parameters
+    ----------
+    part
+        The patterns.
+    ids
+        What the set calls them.
+    capacity, budget
+        As those of other runs.
+    """
+
+    run: SeveralRunner
+
+    def __init__(self, part: SeveralPart, ids: Sequence[str], *, capacity: int, budget: Budget) -> None:
+        super().__init__(part, labels=False, capacity=capacity, budget=budget)
+        self.part, self.ids = part, ids
+
+    def follow(
+        self,
+        batch: pa.RecordBatch,
+        first: int,
+        handed: Handed,
+        measures: Mapping[str, NDArray[Any]],
+        shared: SharedKeys | None,
+    ) -> Iterator[Matches]:
+        """Read the next events; yields their rows. Must be read to its end before the next call."""
+        self.run.told = handed.cls
+        return super().follow(batch, first, handed, measures, shared)
+
+    @property
+    def blamed(self) -> int:
+        """The pattern of an error."""
+        return self.run.telling.blamed
+
+    def concerned(self) -> list[int]:
+        """By pattern: how many events concerned it since this was asked last."""
+        found: list[int] = self.run.concerned.tolist()
+        self.run.concerned[:] = 0
+        return found
+
+    def forms(self, found: Iterator[Matches]) -> Iterator[Iterator[Matches]]:
+        """What it gives, as several streams in the order of events and patterns: one for each form of items."""
+        whose = np.zeros(len(self.part.parts), np.int64)
+        for number, form in enumerate(self.part.machine.asked.forms):
+            whose[form.patterns] = number
+        waiting: list[list[Matches]] = [[] for _ in self.part.machine.asked.forms]
+
+        def of(number: int) -> Iterator[Matches]:
+            while True:
+                while waiting[number]:
+                    yield waiting[number].pop(0)
+                piece = next(found, None)
+                if piece is None:
+                    return
+                assert piece.part is not None
+                waiting[whose[piece.part[0]]].append(piece)
+
+        return (_by_event(of(number)) for number in range(len(waiting)))
+
+    def narrowed(self, ids: Sequence[str], *, capacity: int, budget: Budget) -> SeveralRun:
+        """A run of some of the patterns, in the same order, that stands where this one does."""
+        section = Section()
+        self.save(section)
+        parts = [part for part, one in zip(self.part.parts, self.ids, strict=True) if one in ids]
+        fresh = SeveralRun(several(parts), ids, capacity=capacity, budget=budget)
+        self.run.narrow(section.sub("run"), fresh.part.machine)
+        fresh.load(section)
+        return fresh
+
+
+def _by_event(found: Iterator[Matches]) -> Iterator[Matches]:
+    """Rows of windows in the order of the events at which they are known, and of patterns, with one event in one piece."""
+    held: list[Matches] = []  # what is known at the last event
+    for piece in found:
+        known = piece.known
+        if known is None:
+            yield piece
+            continue
+        same = 0
+        if held:
+            assert held[0].known is not None
+            same = int(np.searchsorted(known, held[0].known[0], "right"))
+            held.append(sliced(piece, 0, same))
+        if same < known.size:
+            if held:
+                yield _sorted(held)
+            last = int(np.searchsorted(known, known[-1]))
+            if same < last:
+                yield _sorted([sliced(piece, same, last)])
+            held = [sliced(piece, max(same, last), known.size)]
+    if held:
+        yield _sorted(held)
+
+
+def _sorted(pieces: Sequence[Matches]) -> Matches:
+    """Rows of one form as one piece, in the order of events and patterns."""
+    whole = pieces[0] if len(pieces) == 1 else joined(pieces)
+    assert whole.known is not None
+    assert whole.part is not None
+    order = np.lexsort((whole.part, whole.known))
+    return whole if (np.diff(order) == 1).all() else chosen(whole, order)
+
+
+def apart(found: Iterator[Matches]) -> dict[int, list[Matches]]:
+    """What a run of several patterns gives, by pattern."""
+    rows: dict[int, list[Matches]] = {}
+    for piece in found:
+        assert piece.part is not None
+        order = np.argsort(piece.part, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(piece.part[order])) + 1):
+            rows.setdefault(int(piece.part[mine[0]]), []).append(chosen(piece, mine))
+    return rows

@@ -120,9 +120,9 @@ def _classified(in_force: InForce, events: pa.Table, first: int) -> Told:
         if not in_force.conditions.doubtful(told):
             return told
     except DataError as error:
-        _ask_each(in_force, in_force.conditions.parts, events, first)
+        _ask_each(in_force, in_force.parts, events, first)
         raise error
-    _ask_each(in_force, in_force.conditions.parts, events, first)
+    _ask_each(in_force, in_force.parts, events, first)
     return told
 
 
@@ -135,7 +135,7 @@ def _ask_each(in_force: InForce, parts: Iterable[Part], events: pa.Table, first:
             own = (
                 error.renumbered(range(first, first + events.num_rows)) if isinstance(error, IntegerOverflow) else error
             )
-            names = quoted(in_force.versions[place].id for place in in_force.places(part))
+            names = quoted(version.id for version in in_force.versions if version.part is part)
             raise DataError(f"pattern {names}: {own}") from error
 
 

@@ -176,8 +176,8 @@ class Group:
 # -- which parts share a classifier ---------------------------------------------------------------------------
 
 
-def grouped(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts with like conditions together, as long as their cells stay few."""
+def grouped(parts: Sequence[Part], *, most_cells: int = CELLS, most: float = math.inf) -> list[list[Part]]:
+    """Parts with like conditions together, as long as their cells stay few, at most so many of them."""
     order = sorted(parts, key=lambda part: sorted((c, *sorted(t)) for c, t in part.tests.items()))
     groups: list[list[Part]] = []
     together: dict[str, dict[str, int]] = {}
@@ -187,7 +187,7 @@ def grouped(parts: Sequence[Part]) -> list[list[Part]]:
         joined = {column: together.get(column, {}) | texts for column, texts in tests.items()}
         for column, texts in joined.items():
             cells = cells // _codes(together.get(column, {})) * _codes(texts)
-        if not groups or cells > CELLS:
+        if not groups or cells > most_cells or len(groups[-1]) == most:
             groups.append([])
             together, joined = {}, tests
             cells = math.prod(_codes(texts) for texts in tests.values())

@@ -24,6 +24,7 @@ from stretto.frame import Section
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import QueryPart
+from stretto.matching.many.several import SeveralPart
 
 I64 = NDArray[np.int64]
 
@@ -49,7 +50,7 @@ class OtherRun(AroundRun):
     run: Runner | NfabRunner | TimedRunner | LatestRunner | TotalsRunner
     ranked = False  #: nothing counts the events that it is not handed
 
-    def __init__(self, part: QueryPart, *, labels: bool, capacity: int, budget: Budget) -> None:
+    def __init__(self, part: QueryPart | SeveralPart, *, labels: bool, capacity: int, budget: Budget) -> None:
         super().__init__(part.machine.start(labels=labels, capacity=capacity, budget=budget))
         #: Whether matches are given when time has passed their window.
         self.waits = part.waits

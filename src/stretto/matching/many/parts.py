@@ -27,6 +27,7 @@ from stretto.engines.select import Machine
 from stretto.engines.shared.intake import both, keyed
 from stretto.engines.tecs.program import Program
 from stretto.engines.timeouts import TimeoutProgram
+from stretto.engines.totals.several import SeveralProgram
 from stretto.errors import OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.many.prefixes import Asked, Prefix, excluding
@@ -122,9 +123,9 @@ class Part:
     waits = False
     wait: int | float = 0
     #: What runs it.
-    machine: Machine | AfaProgram | RowProgram
+    machine: Machine | AfaProgram | RowProgram | SeveralProgram
     #: Whose marks its matches have: the machine of all queries that differ from this one in what their guards ask only.
-    lister: Machine | AfaProgram | RowProgram
+    lister: Machine | AfaProgram | RowProgram | SeveralProgram
     #: What each guard of the machine asks of an event; ``None``: it never holds.
     conditions: Sequence[p.Predicate | None] = ()
     #: Which events belong to the streams that it reads; ``None``: all do.
@@ -179,6 +180,11 @@ class Part:
         """The machine of all queries on the tECS engine that differ from it in what their guards ask only."""
         assert isinstance(self.lister, Program)
         return self.lister
+
+    @property
+    def asking(self) -> int:
+        """How many conditions it has."""
+        return len(self.conditions)
 
     @property
     def ends(self) -> bool:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stretto.columns.keys import one_zero
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, Totals
 from stretto.engines.shared.windows import measured_type
 from stretto.errors import DataError
 from stretto.events import Schema
@@ -128,7 +128,23 @@ def chosen(piece: Matches, rows: I64) -> Matches:
         part=part,
         known=known,
         measures=None if piece.measures is None else piece.measures.take(pa.array(rows)),
+        totals=None if piece.totals is None else piece.totals.taken(rows),
     )
+
+
+def joined(pieces: Sequence[Matches]) -> Matches:
+    """Pieces of counts and sums with the same columns, one behind the other."""
+    totals = [one.totals for one in pieces if one.totals is not None]
+    windows = [one.window for one in totals if one.window is not None]
+    whole = Totals(
+        np.concatenate(windows) if windows else None,
+        [pa.concat_arrays(columns) for columns in zip(*(one.groups for one in totals), strict=True)],
+        [pa.concat_arrays(columns) for columns in zip(*(one.items for one in totals), strict=True)],
+    )
+    start, end, part, known = (
+        np.concatenate([getattr(one, name) for one in pieces]) for name in ("start", "end", "part", "known")
+    )
+    return Matches.added_up(start, end, whole)._replace(part=part, known=known)
 
 
 def sliced(piece: Matches, low: int, high: int) -> Matches:
@@ -233,19 +249,20 @@ class Results:
         known, source = map(
             np.concatenate, zip(*map(_place, added), *([_in_place(listed)] if listed else []), strict=True)
         )
-        order = np.lexsort((source, known))
-        return pa.concat_tables(tables).take(pa.array(order))
+        order, rows = np.lexsort((source, known)), pa.concat_tables(tables)
+        return rows if (np.diff(order) == 1).all() else rows.take(pa.array(order))
 
     def _added_up(self, piece: Matches, sources: Sequence[Source], history: History) -> pa.Table:
-        """Rows of what one pattern has added up."""
+        """Rows of what one pattern has added up, or several that have one run, whose items and groups have the same names."""
         found, rows = piece.totals, piece.end.size
         assert found is not None
         assert piece.part is not None
-        source = sources[piece.part[0]]
+        places, which = np.unique(piece.part, return_inverse=True)
+        source = sources[places[0]]
         totals = source.part.totals
         assert totals is not None
         own = dict[str, pa.Array](
-            pattern=pa.repeat(pa.scalar(source.id), rows),
+            pattern=pa.array([sources[place].id for place in places], pa.string()).take(pa.array(which.reshape(-1))),
             totals=as_map([one.name for one in totals.items], found.items, rows),
         )
         if source.since is not None:

@@ -152,7 +152,7 @@ class SharedConditions:
     @property
     def counts(self) -> tuple[int, int]:
         """How many conditions are evaluated, and how many the parts have."""
-        return sum(segment.count for segment in self.segments), sum(len(part.conditions) for part in self.parts)
+        return sum(segment.count for segment in self.segments), sum(part.asking for part in self.parts)
 
     def settled(self) -> SharedConditions:
         """The same in one segment, once so much was read in several that this pays; before that, itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,12 +16,14 @@ from stretto.matching.many.automata import AfaRun
 from stretto.matching.many.changes import Instant
 from stretto.matching.many.clauses import ClauseRun
 from stretto.matching.many.finding import Owners
+from stretto.matching.many.handing import grouped
 from stretto.matching.many.joint import JointRun
 from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun
-from stretto.matching.many.parts import Part
+from stretto.matching.many.parts import Part, QueryPart
 from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import Source
+from stretto.matching.many.several import KINDS, MOST, several, terms
 from stretto.matching.many.shared import SharedConditions, conditions_of, known_conditions
 
 Number = int | float
@@ -52,6 +54,8 @@ class Version:
     off: str | None = None
     #: The last value of the attribute that the window measures, if that is not the time.
     measure: Number | None = None
+    #: With which others it has one run (:mod:`~stretto.matching.many.several`); ``None``: it has none with others.
+    group: object | None = None
     #: How many events concerned it, and of a run of its own how long they took.
     concerned: int = 0
     seconds: float = 0.0
@@ -78,12 +82,24 @@ class InForce:
         The events' columns.
     before
         The conditions of patterns that were in force before, of which much may stay.
+    groups
+        Whether patterns that count and add up may have one run.
     """
 
-    def __init__(self, versions: Iterable[Version], schema: Schema, before: SharedConditions | None = None) -> None:
+    def __init__(
+        self,
+        versions: Iterable[Version],
+        schema: Schema,
+        before: SharedConditions | None = None,
+        *,
+        groups: bool = True,
+    ) -> None:
         self.versions = tuple(sorted(versions, key=lambda version: version.id))
         self.sources = [version.source for version in self.versions]
-        self._parts = [version.part for version in self.versions]
+        if groups:
+            _join(self.versions)
+        #: What the index of conditions knows of each version: its part, or that of the group that has one run.
+        self._parts = self._grouped()
         #: The states that versions share. Their places are behind those of the versions.
         self._leads: dict[Lead, int] = {}
         #: By place in ``versions``: the place of the state that the version looks at; −1: it has a state of its own.
@@ -96,7 +112,21 @@ class InForce:
         #: Who has each part, by their places.
         self.owners = self._owners()
         #: How many patterns run on their own.
-        self.alone = sum(not version.part.together for version in self.versions)
+        self.alone = len({part for part in self._parts if not part.together})
+
+    def _grouped(self) -> list[Part]:
+        members: dict[object, list[QueryPart]] = {}
+        for version in self.versions:
+            if version.group is not None:
+                assert isinstance(version.part, QueryPart)
+                members.setdefault(version.group, []).append(version.part)
+        found = {group: several(parts) for group, parts in members.items()}
+        return [version.part if version.group is None else found[version.group] for version in self.versions]
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The parts of all versions, each once."""
+        return list(dict.fromkeys(version.part for version in self.versions))
 
     @cached_property
     def doubtful(self) -> list[Part]:
@@ -170,6 +200,21 @@ def _by_number(named: Mapping[int, int]) -> I64:
     return found
 
 
+def _join(versions: Iterable[Version]) -> None:
+    """Put versions that come into force together, and count and add up alike, into groups."""
+    alike: dict[Hashable, list[Version]] = {}
+    for version in versions:
+        if version.group is None and version.own is None and (common := terms(version.part)) is not None:
+            alike.setdefault((common, version.since), []).append(version)
+    for found in alike.values():
+        parts = [*dict.fromkeys(version.part for version in found)]
+        groups = dict[Part, object]()
+        for together in grouped(parts, most_cells=KINDS, most=MOST):
+            groups |= dict.fromkeys(together, object())
+        for version in found:
+            version.group = groups[version.part]
+
+
 class Stretch(NamedTuple):
     """Rows of a batch between two changes, and the patterns that hold there."""
 
@@ -192,8 +237,8 @@ class Timeline:
     Of two changes of one id at one time the later given holds, so that the order of giving matters for nothing else.
     """
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
+    def __init__(self, schema: Schema, *, groups: bool) -> None:
+        self._schema, self._groups = schema, groups
         self.in_force = InForce((), schema)
         self._steps: dict[Number | None, _Step] = {}
 
@@ -213,7 +258,7 @@ class Timeline:
 
     def start(self, versions: Iterable[Version]) -> None:
         """Put versions in force, in place of those that are."""
-        self.in_force = InForce(versions, self._schema, known_conditions(self._schema))
+        self.in_force = InForce(versions, self._schema, known_conditions(self._schema), groups=self._groups)
 
     def holds(self, name: str, since: Instant | None, part: Part | None) -> bool:
         """Whether just this is in force."""
@@ -259,7 +304,12 @@ class Timeline:
         held: dict[str, Version | None] = dict(in_force.by_id)
         for step in steps:
             held |= step.versions
-        return InForce([version for version in held.values() if version is not None], self._schema, in_force.conditions)
+        return InForce(
+            [version for version in held.values() if version is not None],
+            self._schema,
+            in_force.conditions,
+            groups=self._groups,
+        )
 
     def steps(self) -> list[tuple[Number | None, _Step]]:
         """What is to come, in order."""
