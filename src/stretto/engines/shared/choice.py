@@ -308,6 +308,8 @@ class Choice:
         """
         self.held.add(rows)
         if not self.budget.holds(len(self.held), self.held.nbytes):
+            self.held.settle()
+        if not self.budget.holds(len(self.held), self.held.nbytes):
             what = f"has a match to hold, which take {described_bytes(self.held.nbytes)} with those of all groups and windows"
             raise TooMany(int(rows.end[-1]), what, "a smaller number, or fewer groups or windows", self.budget)
 

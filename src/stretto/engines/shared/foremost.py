@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,34 +101,46 @@ class Held:
     def __init__(self, most: int, scores: np.dtype[Any]) -> None:
         self.most = most
         self.scores = scores
-        self.rows = _none(scores)
+        self._settled = _none(scores)
+        self._fresh: list[Rows] = []  # what has come since, of which some may be none of the foremost
 
     def __len__(self) -> int:
-        return self.rows.start.size
+        return self._settled.start.size + sum(one.start.size for one in self._fresh)
 
     def add(self, rows: Rows) -> None:
-        """Take in more, and leave out what is not among the foremost any more."""
-        self.rows = self._foremost(_joined(self.rows, rows))
+        """Take in more. They are compared with the others when they are as many, so that a row costs O(log rows) comparisons."""
+        self._fresh.append(rows)
+        if len(self) >= 2 * self._settled.start.size:
+            self.settle()
 
-    def _foremost(self, rows: Rows) -> Rows:
-        order = np.empty(rows.start.size, np.int64)
-        count = foremost(rows, self.most, order, np.empty(max(1, order.size), np.int64))
-        return some(rows, order[:count])
+    def settle(self) -> None:
+        """Leave out what is not among the foremost any more."""
+        if self._fresh:
+            rows = _joined([self._settled, *self._fresh])
+            order = np.empty(rows.start.size, np.int64)
+            count = foremost(rows, self.most, order, np.empty(max(1, order.size), np.int64))
+            self._settled, self._fresh = some(rows, order[:count]), []
+
+    @property
+    def rows(self) -> Rows:
+        """The foremost, in order."""
+        self.settle()
+        return self._settled
 
     def full(self) -> tuple[I64, I64, NDArray[Any]]:
-        """The windows and groups that have as many as are asked for, and the score of the last one of each."""
-        window, group = self.rows.window, self.rows.group
+        """The windows and groups that have as many as are asked for, and the score of the last of each, as far as compared."""
+        window, group = self._settled.window, self._settled.group
         ends = np.flatnonzero((np.diff(window) != 0) | (np.diff(group) != 0))
         ends = np.append(ends, window.size - 1) if window.size else ends
         last = ends[np.diff(ends, prepend=-1) >= self.most]
-        return window[last], group[last], self.rows.score[last]
+        return window[last], group[last], self._settled.score[last]
 
     def take(self, until: int | None) -> tuple[Matches, I64]:
         """Give away the matches of windows before one, or all; and which windows they are of."""
         rows = self.rows
         count = rows.start.size if until is None else int(np.searchsorted(rows.window, until))
         given = some(rows, np.arange(count))
-        self.rows = some(rows, np.arange(count, rows.start.size))
+        self._settled = some(rows, np.arange(count, rows.start.size))
         return Matches(given.start, given.end, given.offset, given.position, given.mark), given.window
 
     def live(self) -> I64:
@@ -142,12 +155,12 @@ class Held:
         """Take over what :meth:`save` wrote."""
         found = {name: section.arrays[name].astype(np.int64) for name in Rows._fields if name not in ("mark", "score")}
         mark, score = section.arrays["mark"].astype(np.int32), section.arrays["score"].astype(self.scores)
-        self.rows = Rows(mark=mark, score=score, **found)
+        self._settled = Rows(mark=mark, score=score, **found)
 
     @property
     def nbytes(self) -> int:
         """Bytes that they take."""
-        return sum(array.nbytes for array in self.rows)
+        return sum(array.nbytes for rows in (self._settled, *self._fresh) for array in rows)
 
 
 def _none(scores: np.dtype[Any]) -> Rows:
@@ -155,11 +168,11 @@ def _none(scores: np.dtype[Any]) -> Rows:
     return Rows(start, end, np.zeros(1, np.int64), position, np.zeros(0, np.int32), np.zeros(0, scores), group, window)
 
 
-def _joined(first: Rows, second: Rows) -> Rows:
-    """All rows of two."""
-    joined = {name: np.concatenate((getattr(first, name), getattr(second, name))) for name in Rows._fields}
-    joined["offset"] = np.concatenate((first.offset, second.offset[1:] + first.offset[-1]))
-    return Rows(**joined)
+def _joined(pieces: Sequence[Rows]) -> Rows:
+    """The rows of all pieces."""
+    joined = {name: np.concatenate([getattr(one, name) for one in pieces]) for name in Rows._fields}
+    sizes = np.concatenate([np.diff(one.offset) for one in pieces])
+    return Rows(**joined | {"offset": np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])})
 
 
 def some(of: Rows, rows: I64) -> Rows:
