@@ -92,8 +92,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "CLAUSES", 1)
     monkeypatch.setattr(index, "FEW", 1)
     monkeypatch.setattr(index, "ATOMS", 2)
-    monkeypatch.setattr("stretto.matching.patterns.CHUNK", 2)
-    monkeypatch.setattr("stretto.matching.patterns.PIECES", 1)
+    monkeypatch.setattr("stretto.matching.many.running.CHUNK", 2)
+    monkeypatch.setattr("stretto.matching.many.running.PIECES", 1)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -800,7 +800,7 @@ def test_patterns_with_many_conditions_are_grouped() -> None:
     patterns = PatternSet(events.schema, time="t", positions=True)
     patterns.change([Change(name, text) for name, text in texts.items()])
     found = patterns.push(events)
-    groups = patterns._timeline.in_force.conditions._groups
+    groups = patterns._running.timeline.in_force.conditions._groups
     assert 1 < len(groups) < 12
     members = [part for group in groups for part in group.parts]
     assert len(members) == len(set(members)) == 48
@@ -828,7 +828,7 @@ def test_patterns_that_differ_in_constants_share_an_automaton() -> None:
     assert sorted(found) == sorted(right)
     assert [one[:2] for one in found] == sorted(one[:2] for one in found)
     assert len(found) > 1000
-    assert [len(joint.program.programs) for joint in patterns._joint.values()] == [1, 1]
+    assert [len(joint.program.programs) for joint in patterns._running.joint.values()] == [1, 1]
 
 
 RELATED = [
@@ -900,7 +900,7 @@ def test_a_common_prefix_is_held_once() -> None:
     alone.change(led(0))
     for at in range(0, 300, 60):
         alone.push(events.slice(at, 60))
-    (joint,) = patterns._joint.values()
+    (joint,) = patterns._running.joint.values()
     assert [len(one.lookers) for one in joint._shared.values()] == [5, 4]
     assert patterns.stats["nodes"] <= 2 * alone.stats["nodes"]
     assert patterns.stats["busy"] == 9
@@ -947,7 +947,7 @@ def test_which_patterns_have_a_prefix(text: str, shares: bool) -> None:
     patterns = new()
     patterns.change([Change(f"p{n}", f"SELECT * FROM S WHERE {text} FILTER x[v > 1] AND y[v = {n}]") for n in (1, 2)])
     patterns.push([event("A", 1)])
-    (joint,) = patterns._joint.values()
+    (joint,) = patterns._running.joint.values()
     assert [len(one.lookers) for one in joint._shared.values()] == [2] * shares
 
 
@@ -961,7 +961,7 @@ def test_tables_of_many_constants_do_not_grow_with_their_square(monkeypatch: pyt
     patterns.change([Change(f"p{n}", text) for n, text in enumerate(texts)])
     found = patterns.push([event("A", 1, "k200"), event("A", 2, "k201"), event("B", 3, v=201)])
     assert short(found) == [("p200", None, 1, 3)]
-    tables = [coder.truth for coder in patterns._timeline.in_force.conditions.segments[0].index._coders]
+    tables = [coder.truth for coder in patterns._running.timeline.in_force.conditions.segments[0].index._coders]
     assert sum(table.size for table in tables) < 3 * 2 * 16 * 600
 
 
@@ -1005,7 +1005,7 @@ def test_a_change_costs_what_the_pattern_costs(indexed: list[int]) -> None:
         patterns.change([numbered(1000 + n, since=5 + n), Change(f"p{n}", None, since=5 + n)])
         patterns.push([event("A", 5 + n)])
     assert sum(indexed) < 200 + 400 * 4 * math.log(400, 4)
-    segments = patterns._timeline.in_force.conditions.segments
+    segments = patterns._running.timeline.in_force.conditions.segments
     assert len(segments) <= 6
     assert sum(len(segment.parts) for segment in segments) < 2 * patterns.stats["patterns"]
 
@@ -1067,7 +1067,7 @@ def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.
     """Few keys and more than are numbered together; idle ones are forgotten and come back."""
     monkeypatch.setattr(shared_keys, "MOST", 200)
     monkeypatch.setattr("stretto.engines.shared.intake.SWEEP_AT_LEAST", 50)
-    monkeypatch.setattr("stretto.matching.patterns.CHUNK", 500)
+    monkeypatch.setattr("stretto.matching.many.running.CHUNK", 500)
     rng = np.random.default_rng(keys)
     rows = 4000
     phase = np.arange(rows) * 4 // rows  # other keys in every quarter
@@ -1092,7 +1092,7 @@ def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.
 
 
 def test_memory_is_what_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stretto.matching.patterns.CHUNK", 1000)
+    monkeypatch.setattr("stretto.matching.many.running.CHUNK", 1000)
     patterns = new()
     patterns.change([Change("a", AB + " WITHIN 50 [t]"), Change("b", ABK + " WITHIN 9 EVENTS"), Change("c", ABK, 10)])
     patterns.change(Change("c", None, 2000))
@@ -1103,11 +1103,11 @@ def test_memory_is_what_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         kinds = pa.array(np.array(["C", "C", "C", "A", "D"])[np.arange(rows) % 5])
         ones = np.ones(rows, np.int64)
         patterns.push(pa.table({"type": kinds, "t": times, "k": pa.array(ones.astype(str)), "v": pa.array(ones)}))
-        held.append((patterns._history.rows, patterns.stats["bytes"]))
+        held.append((patterns._running.history.rows, patterns.stats["bytes"]))
     assert max(kept for kept, _ in held) < 3 * rows
     assert max(size for _, size in held[5:]) <= 1.5 * max(size for _, size in held[:5])
     patterns.snapshot()
-    assert patterns._history.rows < 200
+    assert patterns._running.history.rows < 200
     assert patterns.expires is not None
     assert not patterns.idle
 
@@ -1153,7 +1153,7 @@ def test_without_the_events_between_only_the_ends_are_kept() -> None:
     patterns.change(Change("a", rising(window=1000)))
     assert short(patterns.push([event("A", 1, v=5), *(event("C", t) for t in range(2, 900))])) == []
     patterns.snapshot()  # it forgets what is not needed
-    assert patterns._history.rows < 10
+    assert patterns._running.history.rows < 10
     assert short(patterns.push([event("B", 900, v=9)])) == [("a", None, 1, 900)]
     assert patterns.expires == 1899
     assert not patterns.idle
@@ -1177,7 +1177,7 @@ def test_events_before_what_is_under_way_are_forgotten(ignore: bool, monkeypatch
     for t in range(2_003, 2_040):
         patterns.push([event("C", t), event("D", t, "q")])
     patterns.snapshot()
-    assert patterns._history.rows < 50
+    assert patterns._running.history.rows < 50
     restored = new().restore(patterns.snapshot())
     for one in (patterns, restored):
         [row] = one.push([event("B", 2_050)]).to_pylist()

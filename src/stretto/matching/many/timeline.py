@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -352,3 +353,17 @@ class Timeline:
 
 def _shown(instant: Instant | None) -> pa.Scalar | None:
     return None if instant is None else instant.shown
+
+
+def release(versions: Sequence[Version], gone: Counter[str]) -> None:
+    """Forget the run of a version, or of several that have one."""
+    if versions[0].own is not None:
+        counted(versions[0].own, gone)
+    for version in versions:
+        version.own = None
+
+
+def counted(run: OwnRun, gone: Counter[str]) -> None:
+    """Add what a run has visited, and how often that had output, to what those that are gone have."""
+    stats = run.stats
+    gone.update({name: stats[name] for name in ("visited", "triggers")})
