@@ -50,6 +50,15 @@ def test_the_nearest_type_is_named() -> None:
     assert told("SELECT * FROM S WHERE A", pa.table({"type": pa.nulls(2)})).endswith("'type' has NULL only")
 
 
+def test_several_types() -> None:
+    assert told("SELECT * FROM S WHERE trip ; TRIPS OR SOLD") == (
+        "no event has the type 'SOLD' or 'TRIPS' (did you mean 'trip'?), which the query names: 'type' has 'trip', 'stop'"
+    )
+    many = told(f"SELECT * FROM S WHERE {' ; '.join(f'T{at}9' for at in range(9))}")
+    assert many.startswith("no event has the type 'T09' or 'T19' or ")
+    assert " or 'T79' or …, which the query names: " in many
+
+
 def test_a_type_that_is_the_stream() -> None:
     assert told("SELECT * FROM S WHERE trip", type=None) == (
         "no event has the type 'trip', which the query names: with type=None it is the name of the event's stream ('S'); type='…' "

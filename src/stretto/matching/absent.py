@@ -43,7 +43,9 @@ def absent_types(query: Query, events: pa.Table | Source) -> str | None:
         return None
     occur = [text for text in found if text is not None]
     absent = [name for name in named if name not in occur]
-    told = ", ".join(with_nearest(name, occur) for name in absent[:LISTED]) + (", …" if len(absent) > LISTED else "")
+    told = " or ".join(with_nearest(name, occur) for name in absent[:LISTED]) + (
+        " or …" if len(absent) > LISTED else ""
+    )
     known = ", ".join(map(repr, occur[:LISTED])) + (", …" if len(occur) > LISTED else "")
     why = f"'{column}' has {known or 'NULL only'}"
     if schema.type is None:
