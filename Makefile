@@ -102,11 +102,11 @@ test-checked: $(VENV)/.stamp
 
 test-seeds: $(VENV)/.stamp
 	@echo "== test-seeds: all random cases, compiled"
-	export STRETTO_CASES=all; $(PYTEST) -m "random and not (spark or benchmark)"
+	export STRETTO_CASES=all; $(PYTEST) -m "seeds and not (spark or benchmark)"
 
 test-seeds-uncompiled: $(VENV)/.stamp
 	@echo "== test-seeds-uncompiled: all random cases, interpreted"
-	export STRETTO_CASES=all NUMBA_DISABLE_JIT=1; $(PYTEST) -m "random and not (spark or benchmark)"
+	export STRETTO_CASES=all NUMBA_DISABLE_JIT=1; $(PYTEST) -m "seeds and not (spark or benchmark)"
 
 test-fuzz: $(VENV)/.stamp
 	@echo "== test-fuzz: all cases of mistyped queries and automata"

@@ -109,14 +109,14 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what names of files say, what needs a broker, and as ``random`` the files that draw random cases."""
+    """Marks what names of files say, what needs a broker, and as ``seeds`` the files that draw random cases."""
     for item in items:
         module = getattr(item, "module", None)
         name = item.path.stem
         if name.endswith("_fuzz"):
             item.add_marker(pytest.mark.fuzz)
         elif hasattr(module, "cases"):
-            item.add_marker(pytest.mark.random)
+            item.add_marker(pytest.mark.seeds)
         if name.startswith("test_benchmarks"):
             item.add_marker(pytest.mark.benchmark)
         if {"kafka", "kafka_jars"} & set(getattr(item, "fixturenames", ())):

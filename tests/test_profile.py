@@ -40,6 +40,18 @@ def test_the_profile(share: str, interpreted: str, expected: str) -> None:
     assert done.stdout.split("\n")[0] == expected
 
 
+def test_names_choose_tests_of_files_that_draw_cases() -> None:
+    """The mark of these files is no word that names of tests have: ``-k`` looks at marks, too."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-k", "not random", "tests/test_patterns.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=HERE.parent,
+    )
+    assert "test_patterns.py::test_" in done.stdout
+
+
 def test_another_share_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", __file__],
