@@ -606,6 +606,9 @@ def test_version_and_help(run: Run) -> None:
     code, out, _ = run("match", "--help")
     assert code == 0
     assert all(name in out for name in ("QUERY", "DATA", "--out", "--engine", "--type", "--time-unit", "--json"))
+    assert "  DATA   " in out
+    assert "<str>" not in out
+    assert "list[" not in out + run("rules", "match", "--help")[1] + run("compile", "--help")[1]
 
 
 def test_the_demo_without_its_flights(run: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("always", StrettoWarning)
             warnings.showwarning = _show_warning
-            app(args=arguments)
+            _program()(args=arguments)
     except QueryError as error:
         _fail("query error", error, BAD_QUERY)
     except OptionError as error:
@@ -61,6 +61,19 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(0)
     except OSError as error:
         _fail("error", error, MISUSED)
+
+
+def _program() -> Any:
+    """The commands; an argument is called by its name in their help, without the type that Python has for it."""
+    program = typer.main.get_command(app)
+    waiting = [program]
+    while waiting:
+        command = waiting.pop()
+        waiting += getattr(command, "commands", {}).values()
+        for one in command.params:
+            if one.param_type_name == "argument":
+                setattr(one, "display_type_rich", lambda ctx: None)  # noqa: B010 - a method of newer versions of Typer
+    return program
 
 
 def _show_warning(
