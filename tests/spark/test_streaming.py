@@ -346,6 +346,11 @@ def test_watching(spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     line = "batch 7: 1,000 events, 3 matches, 2 late, 1 without key, 4 held, 5 keys, 1.0 MiB state, 2 ms matching"
     assert stretto.spark.progress_line(progress) == line
     assert stretto.spark.progress_line({"batchId": 1, "observedMetrics": {}}) == ""
+    part = {"stretto:0a:in": {"events": 1000}, "stretto:0a": {"late": 2}}
+    assert stretto.spark.progress_line({"batchId": 1, "observedMetrics": part}) == "batch 1: 1,000 events, 2 late"
+    revised = {"stretto:0a": {"matches": 2, "revisions": 2, "waited_ms": 9.0, "state_bytes": 0}}
+    line_of_revised = "batch 1: 2 matches, 2 taken back, 0.0 MiB state"
+    assert stretto.spark.progress_line({"batchId": 1, "observedMetrics": revised}) == line_of_revised
     skewed = {
         "stretto:0a": {**progress["observedMetrics"]["stretto:0a"], "fullest_state_bytes": 2**19, "fullest_held": 3}
     }

@@ -151,6 +151,8 @@ def _pairs(row: Any) -> list[tuple[str, Any]]:
 def progress_line(progress: Any) -> str:
     """One line that says how a query stands after a micro-batch; empty when the report has no counts of stretto.
 
+    What the report does not count is left out.
+
     Parameters
     ----------
     progress
@@ -167,7 +169,7 @@ def progress_line(progress: Any) -> str:
     if not found:
         return ""
     count = {name: f"{int(value):,}" for name, value in found.items()}
-    parts = [f"{count['events']} events", f"{count['matches']} matches"]
+    parts = [f"{count[name]} {name}" for name in ("events", "matches") if name in count]
     parts += [f"{count[name]} {label}" for name, label in _DROPPED_SHORT.items() if found.get(name)]
     if found.get("timeouts"):
         parts.append(f"{count['timeouts']} timed out")
@@ -176,13 +178,16 @@ def progress_line(progress: Any) -> str:
             parts.append(f"{count[name]} {label}")
     if found.get("revisions"):
         parts.append(f"{count['revisions']} taken back")
-    if waited := found.get("waited_ms"):
-        parts.append(f"{waited / (found['matches'] - found.get('revisions', 0)) / 1000:.1f} s behind their events")
-    state = f"{found['state_bytes'] / 2**20:.1f} MiB state"
-    if most := found.get("fullest_state_bytes"):
-        state += f" ({most / 2**20:.1f} MiB in the fullest bucket)"
-    parts += [f"{count['held']} held", f"{count['keys']} keys", state]
-    parts.append(f"{found['kernel_ms']:.0f} ms matching")
+    lasting = found.get("matches", 0) - found.get("revisions", 0)
+    if found.get("waited_ms") and lasting > 0:
+        parts.append(f"{found['waited_ms'] / lasting / 1000:.1f} s behind their events")
+    parts += [f"{count[name]} {name}" for name in ("held", "keys") if name in count]
+    if "state_bytes" in found:
+        most = found.get("fullest_state_bytes")
+        fullest = f" ({most / 2**20:.1f} MiB in the fullest bucket)" if most else ""
+        parts.append(f"{found['state_bytes'] / 2**20:.1f} MiB state{fullest}")
+    if "kernel_ms" in found:
+        parts.append(f"{found['kernel_ms']:.0f} ms matching")
     return f"batch {_batch(progress)}: " + ", ".join(parts)
 
 
