@@ -230,3 +230,40 @@ def test_rows_without_columns_are_refused() -> None:
             stretto.sql(text, t=pa.table({"x": [1, 2]}))
         assert caught.value.span is not None
         assert text[caught.value.span.start : caught.value.span.end] == "MATCH_RECOGNIZE"
+
+
+# ---- integers that leave 64 bits
+
+
+@pytest.mark.parametrize("tail", ["", " WHERE y > 0"])  # alone, and with DuckDB around
+@pytest.mark.parametrize("rows", [[2, 0, 3, 1], [0, 1, 2, 3], [3, 2, 1, 0]])
+def test_an_overflow_names_the_row_as_it_was_given(rows: list[int], tail: str) -> None:
+    great = 2**62 + 5
+    ticks = pa.table({"k": ["a", "a", "b", "b"], "x": [1, 2, 1, 2], "price": [1, 2, 3, great]}).take(rows)
+    row = rows.index(3)
+    why = f"{great} * 2 is beyond 64 bits; compute with floats"
+
+    def told(clause: str, ticks: pa.Table = ticks) -> str:
+        with pytest.raises(stretto.DataError) as caught:
+            stretto.sql(
+                f"SELECT * FROM ticks MATCH_RECOGNIZE (PARTITION BY k ORDER BY x MEASURES {clause}){tail}", ticks=ticks
+            )
+        return str(caught.value)
+
+    place = f"integer overflow in (price * 2) at row {row}: {why}"
+    assert told("LAST(x) AS y PATTERN (A B) DEFINE B AS price * 2 > 3") == place
+    assert told("LAST(x) AS y PATTERN (A B) DEFINE B AS SUM(price * 2) > 3") == place
+    assert told("SUM(price * 2) AS y PATTERN (A B) DEFINE B AS price > 1") == place
+    begin = f"in the match that begins at row {rows.index(2)}: {why}"
+    assert told("B.price * 2 AS y PATTERN (A B) DEFINE B AS price > 1").endswith(begin)
+
+
+def test_an_overflow_of_a_stream_names_no_row_of_another_order() -> None:
+    ticks = [{"x": 1, "price": 1}, {"x": 0, "price": 2**62}, {"x": 9, "price": 1}]
+    matcher = stretto.Matcher(
+        "MATCH_RECOGNIZE (ORDER BY x MEASURES A.x AS y PATTERN (A) DEFINE A AS price * 2 > 1)",
+        schema={"x": "int64", "price": "int64"},
+        disorder=3,
+    )
+    with pytest.raises(stretto.DataError, match=r"^integer overflow in \(price \* 2\): 4611686018427387904 \* 2 is"):
+        matcher.push(ticks)

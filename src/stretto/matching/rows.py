@@ -10,6 +10,7 @@ import pyarrow as pa
 from stretto.column_types import with_fields
 from stretto.columns.keys import KeyTable
 from stretto.columns.ordering import SortKey, sorted_rows
+from stretto.columns.overflow import Order
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.measures import Points, measures
 from stretto.engines.rows.program import RowProgram
@@ -82,8 +83,9 @@ def _sorted_pieces(program: RowProgram, table: pa.Table, piece: int) -> Iterator
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + most, "right")) - 1)
         low, high = int(bounds[first]), int(bounds[last])
         chosen = table.select(columns)
-        chosen = chosen.slice(low, high - low) if ordered is None else chosen.take(pa.array(ordered[low:high]))
-        yield high, Shifted(chosen, bounds[first : last + 1] - low)
+        numbers: Order = range(low, high) if ordered is None else ordered[low:high]
+        chosen = chosen.slice(low, high - low) if ordered is None else chosen.take(pa.array(numbers))
+        yield high, Shifted(chosen, bounds[first : last + 1] - low, numbers)
         first = last
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
-from stretto.columns.overflow import IntegerOverflow
+from stretto.columns.overflow import IntegerOverflow, Order
 from stretto.engines.rows.structure import I64, Bits
 from stretto.query import predicate as p
 
@@ -35,27 +35,30 @@ def shown_name(name: str) -> str:
 
 
 @contextmanager
-def overflow_shown(expression: p.Expression) -> Iterator[None]:
-    """Where the expression over :func:`plain_name` columns leaves 64 bits, the error calls them as a query does."""
+def overflow_shown(expression: p.Expression, seen: Shifted) -> Iterator[None]:
+    """Where the expression over :func:`plain_name` columns leaves 64 bits, the error calls columns and the row as the user does."""
     try:
         yield
     except IntegerOverflow as error:
         what = error.what
         for name in p.attributes(expression):
             what = what.replace(str(p.Attribute(name)), shown_name(name))
-        raise IntegerOverflow(what, error.why, error.row) from None
+        raise seen.placed(IntegerOverflow(what, error.why, error.row)) from None
 
 
 class Shifted:
     """Rows that are sorted, those of partition k from ``bounds[k]`` to ``bounds[k + 1]``.
+
+    ``numbers``: the number of each row where it came from, for errors; ``None``: it is not known.
 
     >>> seen = Shifted(pa.table({"x": [1, 2, 3]}), np.array([0, 2, 3]))
     >>> seen.column("-1 x").to_pylist(), seen.column("0 x").to_pylist()
     ([None, 1, None], [1, 2, 3])
     """
 
-    def __init__(self, table: pa.Table, bounds: I64) -> None:
+    def __init__(self, table: pa.Table, bounds: I64, numbers: Order | None = None) -> None:
         self.table = table
+        self.numbers = numbers
         self.bounds = bounds
         self.rows = table.num_rows
         self._columns: dict[str, pa.Array] = {}
@@ -70,6 +73,13 @@ class Shifted:
             else:
                 self._columns[name] = self._shifted(self.column(plain_name(attribute)), int(shift))
         return self._columns[name]
+
+    def placed(self, error: IntegerOverflow, rows: Order | None = None, of: str = "") -> IntegerOverflow:
+        """An error of what was computed over rows (``None``: all), with the number of its row; ``of``: what lies at the row."""
+        found = error.renumbered(rows)
+        if found.row is None or self.numbers is None:
+            return IntegerOverflow(found.what, found.why)
+        return IntegerOverflow(found.what + of, found.why, found.row).renumbered(self.numbers)
 
     def _shifted(self, own: pa.Array, shift: int) -> pa.Array:
         at, outside = self.rows_at(np.arange(self.rows), shift)

@@ -19,6 +19,7 @@ from stretto.automata.rows import RowAutomaton
 from stretto.columns.arrays import frozen, numbers_of, reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.ordering import ordered_words
+from stretto.columns.overflow import IntegerOverflow
 from stretto.columns.vectorized import computed
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.structure import I64, Bits, Found
@@ -55,7 +56,10 @@ def measures(
     names = dict.fromkeys(name for one in bound.measures for name in p.attributes(one.value))
     columns = {name: matches.value(bound.parsed.references[name], bound.types[name]) for name in names}
     batch = pa.RecordBatch.from_pydict(columns | {"": pa.nulls(points.match.size)})
-    arrays = [computed(one.value, batch, one.type) for one in bound.measures]
+    try:
+        arrays = [computed(one.value, batch, one.type) for one in bound.measures]
+    except IntegerOverflow as error:
+        raise seen.placed(error, found.start[points.match], " in the match that begins") from None
     return [
         array if array.type == one.type else array.cast(one.type)
         for array, one in zip(arrays, bound.measures, strict=True)
@@ -189,7 +193,7 @@ class _Matches:
         """The arguments for the rows that are held."""
         types = row_types(self.bound.columns)
         arguments = typed_arguments(reference, self.bound.columns)
-        rows = pa.array(self.rows[held.path])
+        rows = self.rows[held.path]
         columns: dict[str, Any] = {}
         for name in dict.fromkeys(name for one in arguments for name in p.attributes(one)):
             if name == str(r.Classifier()):
@@ -197,9 +201,12 @@ class _Matches:
             elif name == str(r.MatchNumber()):
                 columns[name] = pa.array(np.repeat(self.found.number, np.diff(held.bounds)))
             else:
-                columns[name] = self.seen.column(f"0 {name}").take(rows)
+                columns[name] = self.seen.column(f"0 {name}").take(pa.array(rows))
         batch = pa.RecordBatch.from_pydict(columns | {"": pa.nulls(len(rows))})
-        found = [computed(one, batch, type_of_operand(one, types)) for one in arguments]
+        try:
+            found = [computed(one, batch, type_of_operand(one, types)) for one in arguments]
+        except IntegerOverflow as error:
+            raise self.seen.placed(error, rows) from None
         return [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in found]
 
     def _distinct(self, reference: r.Aggregated, held: _Held, values: list[pa.Array]) -> tuple[_Held, list[pa.Array]]:

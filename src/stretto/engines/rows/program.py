@@ -117,7 +117,7 @@ class RowProgram:
                 bits |= positions
                 continue
             condition = as_plain(parts[0] if len(parts) == 1 else p.And(parts), self.bound.parsed)
-            with overflow_shown(condition):
+            with overflow_shown(condition, seen):
                 truth = mask(condition, seen.table_of(p.attributes(condition)))
             for word in np.flatnonzero(positions):
                 combine(frozen(truth), positions[word], int(word), bits)

@@ -298,7 +298,7 @@ class RowRun:
             truth = np.ones(slots.size, np.bool_)
             for one in self.program.plain.get(variable, ()):
                 condition = as_plain(one, query)
-                with overflow_shown(condition):
+                with overflow_shown(condition, seen):
                     own = mask(condition, seen.table_of(p.attributes(condition)))
                 _, ahead = _reach(self.program.bound, [one])
                 truth &= own if ended or not ahead else own | (behind <= ahead)

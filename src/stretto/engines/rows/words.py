@@ -119,7 +119,7 @@ class Columns:
         table = _inside(seen.table_of(p.attributes(column.expression), beyond=True), column)
         if isinstance(column.expression, p.Constant):
             return pa.array([column.expression.value] * (seen.rows + 1), column.type)
-        with overflow_shown(column.expression):
+        with overflow_shown(column.expression, seen):
             if isinstance(column.expression, p.Predicate):
                 return pa.array(mask(column.expression, table))
             found = computed(column.expression, table, column.type)
