@@ -159,6 +159,65 @@ def test_errors_of_a_pattern_on_its_own_engine_name_it() -> None:
         patterns.push([*(event("A", t) for t in range(12)), event("C", 98), event("B", 99)])
 
 
+def related(number: int, since: int | None = None, window: str = "") -> Change:
+    """Patterns with conditions between events that differ in constants only."""
+    text = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ b.v + {number} > a.v AND a.k = '{'pq'[number % 2]}' }} {window}"
+    return Change(f"p{number}", text, since=since)
+
+
+def test_patterns_with_conditions_between_events_run_in_one_call() -> None:
+    patterns = new(capacity=1)
+    patterns.change([related(number) for number in range(4)])
+    rows = [event("A", 1), event("A", 2, "q", 2), event("B", 3), event("B", 4, v=9)]
+    assert short(patterns.push(rows)) == [
+        ("p2", None, 1, 3), ("p3", None, 2, 3),
+        ("p0", None, 1, 4), ("p1", None, 2, 4), ("p2", None, 1, 4), ("p3", None, 2, 4),
+    ]  # fmt: skip
+    assert patterns.costs.column("seconds").null_count == 4
+    assert patterns.costs.column("concerned").to_pylist() == [3, 3, 3, 3]
+    assert patterns.stats["busy"] == 4
+    assert patterns.held(by=["pattern"]).column("events").to_pylist() == [1, 1, 1, 1]
+    # The slot that one leaves is that of the next one, to which what was there is nothing.
+    patterns.change([Change("p2", None, 10), related(5, 10)])
+    again = new().restore(patterns.snapshot())
+    for one in (patterns, again):
+        assert {row[0] for row in short(one.push([event("B", 10, v=9)]))} == {"p0", "p1", "p3"}
+        assert {row[0] for row in short(one.push([event("A", 11, "q"), event("B", 12, v=9)]))} == {
+            "p0",
+            "p1",
+            "p3",
+            "p5",
+        }
+        assert one.stats["busy"] == 4
+
+
+def test_an_overflow_names_the_pattern_and_what_it_asks() -> None:
+    patterns = new()
+    patterns.change([related(number) for number in (2, 3, 5)])
+    with pytest.raises(stretto.DataError, match=r"pattern 'p3': integer overflow in .*b\.v \+ 3.* at row 2"):
+        patterns.push([event("A", 1, "z"), event("A", 2, "q"), event("B", 3, v=2**63 - 3)])
+
+
+def test_partial_matches_that_take_too_much_memory_are_those_of_one_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stretto.engines.nfab.state.MOST_BYTES", 1 << 18)
+    text = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match {{ sum(a[].v) < b.v AND a[1].k = '{}' AND a[i].k = '{}' }} WITHIN 5"
+    rows = [*(event("A", 1, v=2**n) for n in range(14)), event("A", 20, "q"), event("B", 21, v=5)]
+    for options in ({}, {"on_limit": "disable"}):
+        patterns = new(capacity=1, **options)
+        patterns.change([Change("calm", text.format("q", "q")), Change("wild", text.format("p", "p"))])
+        if not options:
+            with pytest.raises(stretto.LimitError, match="pattern 'wild': partial matches take more than"):
+                patterns.push(rows)
+            continue
+        with pytest.warns(stretto.StrettoWarning, match="pattern 'wild': partial matches take more than"):
+            found = patterns.push(rows)
+        assert short(found) == [("calm", None, 20, 21)]
+        assert patterns.stats["busy"] == 1
+        for t in range(30, 3000, 10):
+            assert short(patterns.push([event("A", t, "q"), event("B", t + 1, v=5)])) == [("calm", None, t, t + 1)]
+        assert list(patterns.disabled) == ["wild"]
+
+
 EXPLODING = {
     "together": "SELECT * FROM S WHERE A+ AS x ; B AS y",
     "keyed": "SELECT * FROM S WHERE A+ AS x ; B AS y PARTITION BY [k]",

@@ -503,7 +503,7 @@ def _constants(choose: Seeded) -> dict[str, Any]:
 
 def _relating(choose: Seeded, shape: str, by: tuple[str, ...]) -> str:
     keyed = bool(by) or "partition_contiguity" in shape or choose.chance(40)
-    window = choose.one_of(["", "WITHIN 5 EVENTS"]) if not keyed else ""
+    window = choose.one_of(["", "WITHIN 4 seconds", *([] if keyed else ["WITHIN 5 EVENTS"])])
     return shape.format(k="[k] AND " if keyed else "", w=window, **_constants(choose))
 
 

@@ -441,7 +441,7 @@ def _word_at(context: Any, address: Any, at: Any) -> Any:
 
 
 #: A word of an array of int64 of which only the address is known. To hand over an address costs a ninth of what an array costs.
-word_at = intrinsic(_word_at, lambda address, at: ctypes.c_int64.from_address(address + 8 * at).value)
+word_at = intrinsic(_word_at, lambda address, at: ctypes.c_int64.from_address(int(address) + 8 * at).value)
 
 
 @lru_cache(maxsize=256)

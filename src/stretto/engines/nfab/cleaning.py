@@ -41,6 +41,24 @@ def sweep(count: int, low: int, memory: Memory) -> int:
 
 
 @jit
+def empty(which: I64, memory: Memory) -> None:
+    """Drop all that some partitions hold. O(these + their runs)."""
+    runs, parts, registers = memory.runs, memory.parts, memory.registers
+    for k in range(which.size):
+        part = which[k]
+        run = parts.head[part]
+        while run != s.NIL:
+            following = runs.next[run]
+            drop(run, runs, registers)
+            run = following
+        registers[s.LIVE] -= parts.size[part]
+        parts.head[part] = s.NIL
+        parts.size[part] = 0
+        for negation in range(parts.negated.shape[1]):
+            parts.negated[part, negation] = s.NIL
+
+
+@jit
 def list_runs(count: int, runs: Runs, parts: Parts, numbers: I64) -> None:
     """The runs of the first ``count`` partitions, list by list, into ``numbers``. O(partitions + runs)."""
     found = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -213,9 +213,32 @@ class Compiled:
         return _jit.generated(function, helpers, numbers=6, matrices=3, own=self.conditions.functions)
 
     @cached_property
-    def _constants(self) -> I64:
+    def constants(self) -> I64:
         """What theta compares and computes with; it lives as long as the program, as kernels read it by its address."""
         return np.array(self.conditions.constants.words, np.int64)
+
+    @cached_property
+    def alike(self) -> Hashable | None:
+        """What all programs have in common that differ in constants, and in what they ask of single events, only.
+
+        ``None``: it calls functions of the user's own.
+        """
+        conditions, query = self.conditions, self.query
+        if conditions.functions:
+            return None
+        window = None if query.window is None else (query.window.attribute, query.window.size)
+        return (
+            ast.unparse(ast.fix_missing_locations(conditions.function())),
+            tuple(map(repr, conditions.values.columns)),
+            tuple(conditions.values.slots),
+            conditions.orders_strings,
+            query.schema.key,
+            query.partition_by,
+            self.nfab.partitioned,
+            window,
+            tuple(self.marks),
+            _as_values(self.machine),
+        )
 
     @cached_property
     def machine(self) -> Machine:
@@ -237,7 +260,6 @@ class Compiled:
                 between[number, before, after] = True
         return Machine(
             kleene=np.array([pair.component.kleene for pair in pairs], np.bool_),
-            constants=self._constants.ctypes.data,
             asks=np.array([code is not None for code in conditions.codes], np.bool_),
             each_first=each_first,
             each_component=np.array([at for each in conditions.each for at, _ in each], np.int64),
@@ -364,3 +386,10 @@ class Compiled:
         read = set().union(*(conditions.reads[at] for at in (*edges, *range(3 * len(pairs), len(conditions.reads)))))
         states = (conditions.held, conditions.rounds, conditions.ended)
         return sorted(read | {slot for known in states for at, slot in known.items() if at in components})
+
+
+def _as_values(part: Any) -> Hashable:
+    """A program's arrays as something that can be compared."""
+    if isinstance(part, np.ndarray):
+        return part.dtype.str, part.shape, part.tobytes()
+    return tuple(map(_as_values, part)) if isinstance(part, tuple) else part

@@ -26,7 +26,7 @@ def holds(
     runs, nodes = memory.runs, memory.nodes
     V = runs.V
     unknown = False
-    if machine.asks[edge] and theta(edge, run, row, node, s.NIL, machine.constants, V, events.C, nodes.P) == 0:
+    if machine.asks[edge] and theta(edge, run, row, node, s.NIL, events.constants[row], V, events.C, nodes.P) == 0:
         unknown = V[0, 0] & 1 != 0
         if not unknown:
             return False
@@ -36,7 +36,7 @@ def holds(
         one = runs.node[run]
         while one != s.NIL:
             mine = nodes.label[one] == machine.each_component[at]
-            if mine and theta(edges + at, run, row, node, one, machine.constants, V, events.C, nodes.P) == 0:
+            if mine and theta(edges + at, run, row, node, one, events.constants[row], V, events.C, nodes.P) == 0:
                 if V[0, 0] & 1 == 0:
                     return False
                 V[0, 0] &= ~1

@@ -255,7 +255,8 @@ class NfabRunner(Intake):
         if self.adder is not None:
             mine = [(bits[rows] & program.selecting(name)) != 0 for name in self.adder.variables]
             self.adder.see(batch, rows, position, mine)
-        return Events(bits[rows], part, position, ranks, key, low, tie, C), until
+        constants = np.full(rows.size, program.constants.ctypes.data)
+        return Events(bits[rows], part, position, ranks, key, low, tie, constants, C), until
 
     def _passed(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
         """From which start on windows are open after a batch, where something waits for that."""
@@ -389,9 +390,14 @@ class NfabRunner(Intake):
                 row = int(events.position[int(state.registers[s.CURSOR])])
                 raise IntegerOverflow(self._overflown(), "compute with floats", row)
 
+    @property
+    def _at_hand(self) -> Compiled:
+        """The query that the event at hand is read for."""
+        return self.program
+
     def _overflown(self) -> str:
         """Which conditions between events an integer that left 64 bits may be of."""
-        nfab = self.program.nfab
+        nfab = self._at_hand.nfab
         references = nfab.query.parsed.references
         sums = {name for name, one in references.items() if isinstance(one, Aggregate) and one.function == "sum"}
         asked = [one for edge in nfab.edges for one in (*edge.related, *(one for _, one in edge.each))]

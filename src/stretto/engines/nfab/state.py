@@ -166,6 +166,15 @@ class NfabState:
         self.registers[s.LIVE] = int(self.parts.size.sum())
         self.registers[s.TIMERS] = int(np.count_nonzero(self.scratch.timer))
 
+    def give_back(self, partitions: int, low: int) -> None:
+        """Between two events, while no match waits: let go of what runs have taken that are gone."""
+        used = self.collect(low)
+        self.nodes = Nodes(*(array[: 2 * used + 2].copy() for array in self.nodes))
+        numbers = self.listed(partitions)
+        self._load_runs({name: array[numbers] for name, array in self.runs._asdict().items() if name != "next"})
+        self._link(self.parts.size[:partitions].copy())
+        self.scratch = _scratch(16)
+
     def grow_runs(self) -> None:
         self._free(max(self.runs.state.size, int(self.registers[s.NEED])))
 

@@ -86,7 +86,6 @@ class Machine(NamedTuple):
     """
 
     kleene: NDArray[np.bool_]  #: [component]
-    constants: int  #: the address of the words that theta compares and computes with
     asks: NDArray[np.bool_]  #: [edge] whether theta is to be asked
     each_first: I64  #: [edge + 1] where the edge's conditions on every a[i] begin …
     each_component: I64  #: … whose events they go over; theta knows them as edges + this index
@@ -122,6 +121,7 @@ class Events(NamedTuple):
     key: I64  #: what the window bounds
     low: I64  #: least key in the window
     tie: I64  #: position of the first visited event of the same time
+    constants: I64  #: the address of the words that theta compares and computes with
     C: I64  #: [event, word]
 
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.columns.cells import Hashed
+from stretto.columns.classes import Classifier
 from stretto.columns.conditions import Conditions
 from stretto.columns.vectorized import pieces
-from stretto.engines.tecs.program import Program
 from stretto.events import Schema
 from stretto.matching.many.finding import INSIDE, LISTED, OUTSIDE, Clauses
 from stretto.matching.many.parts import GUARDS, Part
@@ -269,8 +269,8 @@ class Classes:
     """What guards that hold together are as a class of an automaton, for some automata."""
 
     def __init__(self) -> None:
-        self._models: list[Program] = []
-        self._number: dict[Program, int] = {}
+        self._models: list[Classifier] = []
+        self._number: dict[Classifier, int] = {}
         self._numbers: WeakKeyDictionary[Index, U64] = WeakKeyDictionary()
         self._known = Hashed()
         self._lock = threading.Lock()
@@ -285,9 +285,9 @@ class Classes:
         with self._lock:
             if index not in self._numbers:
                 for member in index.members:
-                    if self._number.setdefault(member.model, len(self._models)) == len(self._models):
-                        self._models.append(member.model)
-                numbers = np.array([self._number[member.model] for member in index.members], np.uint64)
+                    if self._number.setdefault(member.classifier, len(self._models)) == len(self._models):
+                        self._models.append(member.classifier)
+                numbers = np.array([self._number[member.classifier] for member in index.members], np.uint64)
                 self._numbers[index] = numbers << np.uint64(GUARDS)
             return self._numbers[index]
 
@@ -299,7 +299,7 @@ class Classes:
                 self._known.look_up(keys, cls)
                 new = np.unique(keys[cls < 0])
                 guards, held = np.uint64(GUARDS), (1 << GUARDS) - 1
-                found = [self._models[int(key >> guards)].classifier.intern(int(key) & held) for key in new]
+                found = [self._models[int(key >> guards)].intern(int(key) & held) for key in new]
                 self._known.learn(new, np.array(found, np.int32))
                 self._known.look_up(keys, cls)
         return cls

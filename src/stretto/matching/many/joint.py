@@ -30,6 +30,7 @@ from stretto.engines.tecs.kernels import CONSUME_PARTITION, Events
 from stretto.engines.tecs.labels import Trace, resolved
 from stretto.engines.tecs.runner import renumbered
 from stretto.frame import Section
+from stretto.matching.many.keys import HALF, longer, renewed
 from stretto.matching.many.parts import Part
 from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import chosen
@@ -37,9 +38,6 @@ from stretto.query.query import Consume
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
-
-#: A slot and the number of a key in one word, and a partition and a place in its stream.
-HALF = 32
 
 
 @dataclass(eq=False)
@@ -115,7 +113,7 @@ class JointRun(Driver):
 
     def _take_slot(self, slot: int, part: Part) -> None:
         arrays = self._model, self._initial, self._since, self.lead
-        self._model, self._initial, self._since, self.lead = (_longer(array, self._slots) for array in arrays)
+        self._model, self._initial, self._since, self.lead = (longer(array, self._slots) for array in arrays)
         self.lead[slot] = slot
         self._model[slot] = self.program.number(part.model)
         self._initial[slot] = self.program.initial(int(self._model[slot]))
@@ -220,7 +218,7 @@ class JointRun(Driver):
                 rows, slots, cls, low, key = rows[known], slots[known], cls[known], low[known], key[known]
             lead = self.lead[slots]
             part = self.keys.ids([pa.array(lead << HALF | key)])
-            self._slot = _longer(self._slot, len(self.keys))
+            self._slot = longer(self._slot, len(self.keys))
             self._slot[part] = lead
             self.state.fit_partitions(len(self.keys))
         self.program.widen(cls)
@@ -272,24 +270,10 @@ class JointRun(Driver):
     def _keep(self, alive: NDArray[np.bool_]) -> tuple[I64, I64] | None:
         fresh = super()._keep(alive)
         if fresh is not None and self.keys is not None:
-            self._slot = _longer(self._slot[fresh[1]], 1)
-            self._forget_numbers()
+            self._slot = longer(self._slot[fresh[1]], 1)
+            assert self._numbers is not None
+            self.keys = renewed(self.keys, self._numbers)
         return fresh
-
-    def _forget_numbers(self) -> None:
-        """Forget the keys that no pair names, where these are the most."""
-        assert self.keys is not None
-        assert self._numbers is not None
-        saved = Section()
-        self.keys.save(saved)
-        pairs = saved.arrays["words"].view(np.int64)
-        asked = np.zeros(len(self._numbers), np.bool_)
-        key = pairs & ((1 << HALF) - 1)
-        asked[key] = True
-        if 2 * np.count_nonzero(asked) < asked.size:
-            renamed = self._numbers.keep(asked)
-            self.keys = KeyTable([pa.int64()])
-            self.keys.ids([pa.array((pairs >> HALF) << HALF | renamed[key])])
 
     def _tables(self) -> dict[str, KeyTable]:
         return super()._tables() | ({} if self._numbers is None else {"numbers": self._numbers})
@@ -364,7 +348,7 @@ class JointRun(Driver):
 
     def load(self, section: Section) -> None:
         if self.keys is not None:
-            self._slot = _longer(section.arrays["slot"].astype(np.int64), 1)
+            self._slot = longer(section.arrays["slot"].astype(np.int64), 1)
         super().load(section)
 
     def _load_states(self, section: Section) -> I64:
@@ -394,12 +378,3 @@ class JointRun(Driver):
 
 def _class_of(program: Compiled, vector: str) -> int:
     return program.classifier.intern(int(vector, 16))
-
-
-def _longer(array: I64, size: int) -> I64:
-    """An array with room for so many."""
-    if array.size >= size:
-        return array
-    longer = np.zeros(max(size, 2 * array.size), np.int64)
-    longer[: array.size] = array
-    return longer

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stretto.columns.keys import KeyTable
 from stretto.events import Schema
+from stretto.frame import Section
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -18,6 +19,9 @@ I32 = NDArray[np.int32]
 MOST = 1 << 14
 
 UNKNOWN = -2
+
+#: Where patterns run together, a slot and the number of a key are one word.
+HALF = 32
 
 
 class SharedKeys:
@@ -78,3 +82,28 @@ class OwnNumbers:
             found[new] = keys.ids(shared.columns, rows[new])
             self._own[asked[new]] = found[new]
         return found
+
+
+def renewed(pairs: KeyTable, numbers: KeyTable) -> KeyTable:
+    """Forget the keys that no pair of a slot and a key names, where these are the most; gives the table of the pairs."""
+    saved = Section()
+    pairs.save(saved)
+    words = saved.arrays["words"].view(np.int64)
+    asked = np.zeros(len(numbers), np.bool_)
+    key = words & ((1 << HALF) - 1)
+    asked[key] = True
+    if 2 * np.count_nonzero(asked) >= asked.size:
+        return pairs
+    renamed = numbers.keep(asked)
+    fresh = KeyTable([pa.int64()])
+    fresh.ids([pa.array((words >> HALF) << HALF | renamed[key])])
+    return fresh
+
+
+def longer(array: I64, size: int) -> I64:
+    """An array with room for so many."""
+    if array.size >= size:
+        return array
+    found = np.zeros(max(size, 2 * array.size), np.int64)
+    found[: array.size] = array
+    return found

@@ -9,15 +9,18 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stretto.engines.api import Matches
 from stretto.errors import DataError, LimitError, QueryError, StrettoError, warn
 from stretto.matching.many.adding import SeveralRun
+from stretto.matching.many.alike import AlikeRun
 from stretto.matching.many.budgeting import Budgeted, Shares
-from stretto.matching.many.joint import JointRun
 from stretto.matching.many.keeping import Kept
-from stretto.matching.many.timeline import OwnRun, Timeline, Version, release
+from stretto.matching.many.timeline import OwnRun, SharedRun, Timeline, Version, release
 from stretto.matching.metering import Meter
+
+I64 = NDArray[np.int64]
 
 
 class Options(NamedTuple):
@@ -83,25 +86,37 @@ class Limits:
             raise named_error(error, f"pattern '{versions[place].id}'") from error
 
     def blaming(
-        self, found: Iterator[Matches], run: SeveralRun, places: Sequence[int], versions: Sequence[Version]
+        self,
+        found: Iterator[Matches],
+        run: SeveralRun | AlikeRun,
+        places: Sequence[int] | I64,
+        versions: Sequence[Version],
     ) -> Iterator[Matches]:
         """What patterns give that have one run; errors name the pattern."""
+        if isinstance(run, AlikeRun) and self._options.disables:
+            run.run.switch_off = lambda slot, error: self._refused(run, int(places[slot]), error, versions)
         try:
             yield from found
         except (DataError, LimitError) as error:
-            raise self._budgeted(run, versions).refused(places[run.blamed], error) from error
+            raise self._budgeted(run, versions).refused(int(places[run.blamed]), error) from error
+        if isinstance(run, AlikeRun):
+            return
         for place, concerned in zip(places, run.concerned(), strict=True):
             versions[place].concerned += concerned
 
+    def _refused(self, run: AlikeRun, place: int, error: LimitError, versions: Sequence[Version]) -> None:
+        """Switch off a pattern whose partial matches take too much memory."""
+        self._switch_off(versions[place], self._budgeted(run, versions).refused(place, error))
+
     def within(
-        self, found: Iterator[Matches], run: OwnRun | JointRun, versions: Sequence[Version]
+        self, found: Iterator[Matches], run: OwnRun | SharedRun, versions: Sequence[Version]
     ) -> Iterator[Matches]:
         """Matches within the budget of the call."""
         first = next(found, None)
         if first is not None:  # few find something in a batch
             yield from self._budgeted(run, versions).pieces(chain([first], found))
 
-    def _budgeted(self, run: OwnRun | JointRun, versions: Sequence[Version]) -> Budgeted:
+    def _budgeted(self, run: OwnRun | SharedRun, versions: Sequence[Version]) -> Budgeted:
         in_force = self._timeline.in_force
         sources = in_force.sources if versions is in_force.versions else [version.source for version in versions]
         return Budgeted(

@@ -51,14 +51,18 @@ class OtherRun(AroundRun):
     ranked = False  #: nothing counts the events that it is not handed
 
     def __init__(self, part: QueryPart | SeveralPart, *, labels: bool, capacity: int, budget: Budget) -> None:
-        super().__init__(part.machine.start(labels=labels, capacity=capacity, budget=budget))
+        self._places: Any = _Places()
+        super().__init__(self._started(part, labels=labels, capacity=capacity, budget=budget))
         #: Whether matches are given when time has passed their window.
         self.waits = part.waits
         self._size = part.wait
         self._columns = list(part.machine.columns)
         assert part.query.bound.schema.time is not None
         self._time = part.query.bound.schema.time
-        self._places = _Places()
+
+    def _started(self, part: QueryPart | SeveralPart, *, labels: bool, capacity: int, budget: Budget) -> Any:
+        """The run inside."""
+        return part.machine.start(labels=labels, capacity=capacity, budget=budget)
 
     # -- events ---------------------------------------------------------------------------------------------------------
 
@@ -123,11 +127,11 @@ class OtherRun(AroundRun):
     @property
     def _oldest(self) -> int:
         """The first event, by its number in the run, that a match may still hold."""
-        oldest = self.run.oldest
+        oldest: int | None = self.run.oldest
         if oldest is not None:
             return oldest
         live = self.run.live()
-        return int(live[0]) if live.size else self.run.rows
+        return int(live[0]) if live.size else int(self.run.rows)
 
     def live(self) -> I64:
         """The positions of the events that a match to come may hold (sorted)."""
@@ -146,7 +150,7 @@ class OtherRun(AroundRun):
     @property
     def nbytes(self) -> int:
         """Bytes that it holds."""
-        return self.run.nbytes + self._places.nbytes
+        return int(self.run.nbytes + self._places.nbytes)
 
     def save(self, section: Section) -> None:
         """Write the run's state, and where its events are."""

@@ -88,6 +88,8 @@ def own_visits(part: Part, visits: Visits, place: int, lead: int) -> Handed:
     """What a pattern that could run with the others gets of their visits, and of those of its prefix, where it runs on its own."""
     mine = np.flatnonzero((visits.place == place) | (visits.place == lead))
     rows, where = np.unique(visits.row[mine], return_inverse=True)
+    if not part.on_tecs:
+        return Handed(rows, visits.cls[mine], None)
     both = np.zeros((rows.size, 2), np.int32)  # class 0 concerns nobody
     both[where, (visits.place[mine] == lead).astype(np.int64)] = visits.cls[mine]
     distinct, which = np.unique(both, axis=0, return_inverse=True)

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.columns.classes import condition_of
+from stretto.columns.classes import Classifier, condition_of
 from stretto.columns.coding import single_column
 from stretto.columns.vectorized import mask
 from stretto.engines.adding import AddedProgram
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.keeping import KeptProgram
+from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.picking import PickedProgram
 from stretto.engines.rows.program import RowProgram
 from stretto.engines.select import Machine
@@ -182,6 +183,12 @@ class Part:
         return self.lister
 
     @property
+    def classifier(self) -> Classifier:
+        """What numbers the classes of events for all that run together."""
+        assert isinstance(self.lister, Program | NfabProgram)
+        return self.lister.classifier
+
+    @property
     def asking(self) -> int:
         """How many conditions it has."""
         return len(self.conditions)
@@ -211,9 +218,12 @@ class Part:
     def together(self) -> bool:
         """Whether it can run beside others in one call of the kernel.
 
-        It cannot where it needs another engine, where an event that satisfies none of its guards changes something, where its window
-        counts the events of a partition or measures another attribute than the time, or where a match forgets those of all keys.
+        It cannot where it needs other engines than tECS and NFAb, where an event that satisfies none of its guards changes something,
+        where its window counts the events of a partition or measures another attribute than the time, or where a match forgets
+        those of all keys.
         """
+        if isinstance(self.machine, NfabProgram):
+            return self._alike
         if not self.on_tecs:
             return False
         query = self.program.query
@@ -227,9 +237,24 @@ class Part:
             and not (parsed.consume is Consume.ANY and query.partition_by)
         )
 
+    @property
+    def _alike(self) -> bool:
+        """Whether a pattern on the NFAb engine can run beside others: not where matches wait, or are looked at one by one."""
+        machine = self.machine
+        assert isinstance(machine, NfabProgram)
+        return (
+            self.skips
+            and len(self.conditions) <= GUARDS
+            and self.measures is None
+            and not (self.waits or machine.ties or machine.query.parsed.non_overlap)
+            and machine.alike is not None
+        )
+
     @cached_property
     def terms(self) -> Hashable:
         """What patterns that run in one call have in common."""
+        if isinstance(self.machine, NfabProgram):
+            return self.machine.alike, bool(self.selected), self.returned is None
         query = self.program.query
         window = None if query.window is None else (query.window.attribute, query.window.size)
         consumes = query.parsed.consume is not Consume.NONE
@@ -250,7 +275,7 @@ class Part:
         ``None`` also where an event may end some of the runs over the same events and lead others on: then the matches would be the
         same, but not their order.
         """
-        if not self.together or self.program.query.parsed.consume is not Consume.NONE:
+        if not self.together or not self.on_tecs or self.program.query.parsed.consume is not Consume.NONE:
             return None
         cea, conditions = self.model.cea, self.conditions
         pairs = cea.splitting
@@ -382,6 +407,8 @@ class QueryPart(Part):
         self.lister = program
         if isinstance(program, Program):
             self.lister = _MODELS.get(program.alike, lambda: program)
+        elif isinstance(program, NfabProgram) and program.alike is not None:
+            self.lister = _ALIKE.get(program.alike, lambda: program)
         elif query.waits and self.measures is not None:
             raise OptionError(
                 f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
@@ -449,5 +476,7 @@ def _codes_of(atom: p.Predicate) -> int:
 
 #: The machines, by what they have in common with those of other queries.
 _MODELS: Living[Hashable, Program] = Living()
+
+_ALIKE: Living[Hashable, NfabProgram] = Living()
 
 _PREFIXES: Living[Hashable, Prefix] = Living()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from stretto.columns.classes import Classifier
 from stretto.engines.tecs.program import Program
 from stretto.query import predicate as p
 
@@ -24,6 +25,11 @@ class Prefix:
     model: Program
     #: Without the guards of events that end matches.
     asked: tuple[Asked, ...]
+
+    @property
+    def classifier(self) -> Classifier:
+        """What numbers the classes of events for all that run together."""
+        return self.model.classifier
 
 
 class Lead(NamedTuple):

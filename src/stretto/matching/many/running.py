@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TypedDict
 
 import numpy as np
@@ -17,6 +18,7 @@ from stretto.errors import SnapshotError
 from stretto.events import Schema
 from stretto.frame import Section
 from stretto.matching.many.adding import AddingRun, SeveralRun, apart
+from stretto.matching.many.alike import AlikeRun
 from stretto.matching.many.automata import AfaRun, AutomatonPart
 from stretto.matching.many.changes import Instant
 from stretto.matching.many.checking import Checked, Numbers
@@ -35,7 +37,7 @@ from stretto.matching.many.results import Results, in_order
 from stretto.matching.many.saving import apart as sections_of
 from stretto.matching.many.saving import together
 from stretto.matching.many.several import SeveralPart, several
-from stretto.matching.many.timeline import InForce, OwnRun, Timeline, Version, counted, release
+from stretto.matching.many.timeline import InForce, OwnRun, SharedRun, Timeline, Version, counted, release
 from stretto.matching.metering import Meter
 from stretto.matching.results import CHUNK
 
@@ -53,7 +55,7 @@ class Running:
         # A pattern that is switched off leaves nothing behind in a run of its own.
         self.timeline = Timeline(schema, groups=not options.disables)
         #: The runs that patterns share, by what these have in common.
-        self.joint: dict[Hashable, JointRun] = {}
+        self.joint: dict[Hashable, SharedRun] = {}
         self.history = Kept()
         self._kept = 0
         #: How many events were read.
@@ -73,7 +75,7 @@ class Running:
         """The runs of versions in force that do not run with others, once for each version."""
         return [version.own for version in self.versions if version.own is not None]
 
-    def runs(self) -> list[OwnRun | JointRun]:
+    def runs(self) -> list[OwnRun | SharedRun]:
         """All runs."""
         return [*dict.fromkeys(self.own()), *self.joint.values()]
 
@@ -146,10 +148,11 @@ class Running:
             visits = visits.of(np.flatnonzero(on[visits.place]))
         for place in np.flatnonzero(concerned).tolist():
             in_force.versions[place].concerned += int(concerned[place])
-        whose = None if in_force.in_one else run_of[visits.place]
-        for number, (run, place_of) in enumerate(in_force.joint):
-            mine = visits if whose is None else visits.of(np.flatnonzero(whose == number))
+        shares = [visits] if in_force.in_one else _by_run(visits, run_of[visits.place], len(in_force.joint))
+        for mine, (run, place_of) in zip(shares, in_force.joint, strict=True):
             found = run.follow(batch, self.rows, mine.row, slot_of[mine.place], mine.cls, measures)
+            if isinstance(run, AlikeRun):
+                found = self.limits.blaming(found, run, place_of, in_force.versions)
             yield self.limits.within(_placed(found, place_of), run, in_force.versions)
 
     def _of_own(
@@ -289,7 +292,7 @@ class Running:
 
     def _leave(self, versions: Iterable[Version]) -> None:
         """Forget what patterns that end have left."""
-        gone: dict[JointRun, list[int]] = {}
+        gone: dict[SharedRun, list[int]] = {}
         self._leave_several({version.own for version in versions if isinstance(version.own, SeveralRun)})
         for version in versions:
             if not isinstance(version.own, SeveralRun):
@@ -360,7 +363,9 @@ class Running:
             version.own = run
         return run
 
-    def _new_joint(self, part: Part, patterns: int) -> JointRun:
+    def _new_joint(self, part: Part, patterns: int) -> SharedRun:
+        if isinstance(part, QueryPart) and not part.on_tecs:
+            return AlikeRun(part, labels=self._labels(part), **self._holding())
         return JointRun(part, labels=self._labels(part), capacity=self._options.capacity * min(patterns, 1 << 8))
 
     def _holding(self) -> _Holding:
@@ -495,6 +500,13 @@ def by_id(found: Iterable[tuple[Version, list[pa.Table]]]) -> Iterator[pa.Table]
 
     for _, tables in sorted(found, key=place):
         yield from tables
+
+
+def _by_run(visits: Visits, whose: NDArray[np.int64], runs: int) -> list[Visits]:
+    """The visits of each run, by its number; −1: those of none."""
+    order = np.argsort(whose, kind="stable")
+    bounds = np.searchsorted(whose[order], np.arange(runs + 1))
+    return [visits.of(order[low:high]) for low, high in pairwise(bounds.tolist())]
 
 
 def _placed(found: Iterator[Matches], place_of: NDArray[np.int64]) -> Iterator[Matches]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.events import Schema
+from stretto.matching.many.alike import AlikeRun
 from stretto.matching.many.automata import AfaRun
 from stretto.matching.many.changes import Instant
 from stretto.matching.many.clauses import ClauseRun
@@ -38,6 +39,9 @@ PAIRS = 1 << 23
 #: The run of a pattern on its own.
 OwnRun = TecsRun | OtherRun | AfaRun | ClauseRun
 
+#: The run of patterns together.
+SharedRun = JointRun | AlikeRun
+
 
 @dataclass(eq=False)
 class Version:
@@ -49,7 +53,7 @@ class Version:
     #: What is left of the stream by a pattern that runs on its own; ``None`` while that is nothing.
     own: OwnRun | None = None
     #: The run that it shares with others, and its slot there, once it is in force.
-    joint: JointRun | None = None
+    joint: SharedRun | None = None
     slot: int = -1
     #: Why it was switched off; ``None``: it was not.
     off: str | None = None
@@ -154,9 +158,9 @@ class InForce:
         return {version.id: version for version in self.versions}
 
     @cached_property
-    def joint(self) -> list[tuple[JointRun, I64]]:
+    def joint(self) -> list[tuple[SharedRun, I64]]:
         """The runs that patterns share, and by slot who has it: its place in ``versions``."""
-        found: dict[JointRun, dict[int, int]] = {}
+        found: dict[SharedRun, dict[int, int]] = {}
         for place, version in enumerate(self.versions):
             if version.joint is not None and version.own is None:
                 found.setdefault(version.joint, {})[version.slot] = place
