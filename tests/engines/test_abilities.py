@@ -110,7 +110,7 @@ def used(engine: str, feature: str) -> tuple[str, int]:
         patterns = stretto.PatternSet(SCHEMA, time="t", totals=engine == "totals")
         patterns.change([stretto.Change("p", what)])
         rows = patterns.push(EVENTS).num_rows + patterns.finish().num_rows
-        runs = patterns._timeline.in_force.versions[0].part.machine
+        runs = patterns._running.timeline.in_force.versions[0].part.machine
         return type(runs).__module__.split(".")[2], rows
     options: dict[str, Any] = {"time": "t"}
     if (engine == "afa" and what is not AUTOMATON) or feature == "speculation":
