@@ -518,6 +518,15 @@ class Intake:
         """Take over a state that a run of the same program has saved."""
         raise NotImplementedError
 
+    def retype(self, section: Section, old: Intake, unknown: frozenset[str]) -> None:
+        """Make what a run over columns of narrower types has saved fit the types here; ``unknown`` as for :meth:`take_over`.
+
+        Raises
+        ------
+        DataError
+            It depends on the types that the columns had.
+        """
+
     def take_over(self, old: Intake, unknown: frozenset[str]) -> None:
         """As :class:`~stretto.engines.api.Run` says: what is kept must be read in the same way."""
         tables = [(name, table) for name, table in old._tables().items() if len(table)]
@@ -529,6 +538,7 @@ class Intake:
             raise DataError("what is kept of them depends on it")
         there, blank = Section(), Section()
         old.save(there)
+        self.retype(there, old, unknown)
         self.save(blank)
         for name in mine.keys() - dict(tables).keys():  # an empty table has the words of its types
             there.drop(name)

@@ -22,7 +22,7 @@ from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.state import State
 from stretto.engines.totals.structure import I64, Bits, Store
 from stretto.engines.totals.telling import Telling, shown_keys
-from stretto.errors import LimitError
+from stretto.errors import DataError, LimitError
 from stretto.frame import Section
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume
@@ -259,9 +259,11 @@ class Adder:
         DataError
             What it holds depends on the types that the columns had.
         """
-        self.telling.refuse_other_types(old.telling, unknown)
+        if len(self.telling.asked.slots) != len(old.telling.asked.slots):
+            raise DataError("what is kept of them depends on it")
         there = Section()
         old.save(there)
+        self.telling.retype(there.sub("numbers"), old.telling, unknown)
         self.load(there)
 
 

@@ -354,11 +354,10 @@ class TotalsRunner(Intake):
         self.telling.save(section)
         self._save_intake(section)
 
-    def take_over(self, old: Intake, unknown: frozenset[str]) -> None:
-        """As :class:`~stretto.engines.api.Run` says."""
+    def retype(self, section: Section, old: Intake, unknown: frozenset[str]) -> None:
+        """Make the numbers fit the types here."""
         assert isinstance(old, TotalsRunner)
-        self.telling.refuse_other_types(old.telling, unknown)
-        super().take_over(old, unknown)
+        self.telling.retype(section, old.telling, unknown)
 
     def load(self, section: Section) -> None:
         """Take over a state that :meth:`save` wrote."""

@@ -15,6 +15,7 @@ from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values
 from stretto.engines.totals.giving import close_all, close_until
 from stretto.engines.totals.plan import Asked
+from stretto.engines.totals.retyping import retyped, sources
 from stretto.engines.totals.state import State
 from stretto.engines.totals.structure import I64, Bits, Rows
 from stretto.engines.totals.values import Part, Said, numbers
@@ -50,18 +51,24 @@ class Telling:
         self.bases = KeyTable([attributes[name] for name in names]) if names and not by_partition else None
         self.said = Said(pa.schema([(one.name, attributes[one.attribute]) for one in asked.keys]))
 
-    def refuse_other_types(self, old: Telling, unknown: frozenset[str]) -> None:
-        """Raise a :class:`DataError` where the numbers of a run of the same query over columns of narrower types mean others here.
+    def retype(self, section: Section, old: Telling, unknown: frozenset[str]) -> None:
+        """Make what the state of a run of the same query over columns of narrower types has saved fit the types here.
 
         ``unknown``: the columns of which nothing but NULL has come.
+
+        Raises
+        ------
+        DataError
+            The numbers mean others here.
         """
         mine, theirs = self.asked, old.asked
-        alike = (mine.columns.kinds, mine.columns.slots) == (theirs.columns.kinds, theirs.columns.slots)
-        alike &= all(_alike(a.item, b.item, unknown) for a, b in zip(mine.told, theirs.told, strict=True))
+        alike = all(_alike(a.item, b.item, unknown) for a, b in zip(mine.told, theirs.told, strict=True))
         alike &= self.said.schema == old.said.schema
         alike &= all(a.said.schema == b.said.schema for a, b in zip(self.parts, old.parts, strict=True))
         if not alike:
             raise DataError("what is kept of them depends on it")
+        if (mine.columns.kinds, mine.columns.slots) != (theirs.columns.kinds, theirs.columns.slots):
+            retyped(section, old.state.columns, sources(mine, theirs, unknown), mine.columns.kinds)
 
     @property
     def variables(self) -> list[str]:
