@@ -680,6 +680,11 @@ def test_a_statement(run: Run) -> None:
         ((STATEMENT, "--table", "other=events.parquet"), 3, "Table with name events does not exist"),
         ((STATEMENT, "--table", "events.parquet"), 2, "--table events.parquet: give a name and files"),
         ((STATEMENT, "--table", "a=e.csv", "--table", "a=f.csv"), 2, "there is a table 'a' already"),
+        (
+            ("SELECT * FROM e MATCH_RECOGNIZE (ORDER BY v MEASURES v AS w PATTERN (A) DEFINE A AS v > 1)",),
+            3,
+            "or --table e=FILES in the shell",
+        ),
         (("missing.sql",), 2, "'missing.sql' is neither a file nor a statement"),
         (("events.parquet",), 2, "'events.parquet' holds rows: the statement comes first"),
     ],

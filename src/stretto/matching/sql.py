@@ -126,7 +126,8 @@ def _named(statement: Statement, clause: Clause, given: Mapping[str, Any]) -> An
     """The table of a statement that is one clause over one table."""
     name = str(statement.only)
     if name.casefold() not in given:
-        hint = suggestion(name, given, kind="table") or f"give it by its name: sql(text, {name}=…)"
+        by_name = f"give it by its name: sql(text, {name}=…), or --table {name}=FILES in the shell"
+        hint = suggestion(name, given, kind="table") or by_name
         raise QueryError(f"there is no table '{name}'", text=statement.text, span=clause.operand, hint=hint)
     return given[name.casefold()]
 
