@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.errors import OptionError
+from stretto.errors import OptionError, QueryError
 from stretto.languages import ceql, sase
 from stretto.query import predicate as p
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals, Panes
@@ -139,6 +139,39 @@ def test_groups_are_the_keys_unless_said_otherwise() -> None:
     assert totals(f"SELECT COUNT(*) {FROM} PARTITION BY [k] GROUP BY ()").scope.groups == ()
     (group,) = totals(f"SELECT COUNT(*) {FROM} GROUP BY a[d]").scope.groups
     assert (group.variable, group.name, group.type) == ("a", "a_d", pa.decimal128(9, 2))
+
+
+@pytest.mark.parametrize(
+    ("selected", "clauses"),
+    [
+        ("a[w]", "GROUP BY a[w]"),
+        ("a[w, d]", "GROUP BY a[w], a[d]"),
+        ("a[w], a[d]", "GROUP BY a[w, d]"),
+        ("k", "PARTITION BY [k]"),
+        ("k, a[w]", "PARTITION BY [k] GROUP BY [k], a[w]"),
+    ],
+)
+def test_select_may_name_the_groups_before_what_is_counted(selected: str, clauses: str) -> None:
+    named = ceql.parse(f"SELECT {selected}, COUNT(*) {FROM} {clauses}")
+    assert named.asked == ceql.parse(f"SELECT COUNT(*) {FROM} {clauses}").asked
+    assert named.items is None
+
+
+@pytest.mark.parametrize(
+    ("selected", "clauses", "shown"),
+    [
+        ("COUNT(*), a[w]", "GROUP BY a[w]", "SELECT names all groups in their order, or none"),
+        ("a[d], a[w], COUNT(*)", "GROUP BY a[w], a[d]", "SELECT names all groups in their order, or none"),
+        ("a[w], COUNT(*)", "GROUP BY a[w], a[d]", "hint: SELECT a[w], a[d], …"),
+        ("a[w], COUNT(*)", "", "'a[w]' is no group"),
+        ("k, COUNT(*)", "PARTITION BY [k] GROUP BY ()", "'k' is no group"),
+        ("k, COUNT(*)", "GROUP BY a[w]", "hint: a column for each key, or group"),
+    ],
+)
+def test_select_names_all_groups_or_none(selected: str, clauses: str, shown: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        ceql.parse(f"SELECT {selected} {FROM} {clauses}")
+    assert shown in str(caught.value)
 
 
 def test_keys_that_conditions_say_are_no_groups() -> None:

@@ -18,7 +18,7 @@ from stretto.languages.expressions.totals import Item, Order, Variables, asked
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.query import Consume, JoinedKey, Keep, ParsedQuery, SelectItem, Strategy
-from stretto.query.totals import Asked, Best, Extent, Totals
+from stretto.query.totals import Asked, Best, Extent, GroupKey, Totals
 from stretto.query.windows import Window
 
 #: What to do where conditions relate events.
@@ -30,11 +30,15 @@ MOST_COPIES = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The SELECT clause: ``items`` is ``None`` for ``*``, and ``totals`` where matches are listed."""
+    """The SELECT clause: ``items`` is ``None`` for ``*``, and ``totals`` where matches are listed.
+
+    ``groups`` stand beside totals: keys, and attributes of variables.
+    """
 
     strategy: Strategy
     items: tuple[SelectItem, ...] | None
     totals: tuple[Item, ...] | None = None
+    groups: tuple[tuple[Name | None, Name], ...] = ()
 
 
 @dataclass(slots=True)
@@ -107,9 +111,42 @@ def _asked(selection: Selection, clauses: Clauses, formula: PatternPart, shown: 
         for key in clauses.partition_by
     }
     found = asked(selection.totals, clauses, variables, shown, keys)
+    if selection.groups:
+        assert found is not None
+        by = found.scope.group_by
+        _check_groups(selection, [*keys] if by is None else [_as_selected(one) for one in by])
     if found is not None and found.scope.extent is Extent.WINDOW:
         _check_windows(formula, clauses)
     return found
+
+
+def _check_groups(selection: Selection, groups: Sequence[str]) -> None:
+    """SELECT may name the groups as SQL does, if it names them as the columns of the result are."""
+    assert selection.totals is not None
+    written = []
+    for variable, column in selection.groups:
+        shown = column.text if variable is None else f"{variable.text}[{column.text}]"
+        if shown not in groups:
+            raise Mistake(
+                f"counts and sums are of all matches of a group, and '{shown}' is no group",
+                column.span,
+                "a column for each key, or group: PARTITION BY [user], GROUP BY a[region]"
+                if variable is None
+                else f"add GROUP BY {shown}",
+            )
+        written.append(shown)
+    last = selection.groups[-1][1].span
+    if written != [*groups] or last.start > selection.totals[0].span.start:
+        raise Mistake(
+            "SELECT names all groups in their order, or none, and then what is counted",
+            last,
+            f"SELECT {', '.join(groups)}, …",
+        )
+
+
+def _as_selected(group: GroupKey) -> str:
+    """What SELECT calls a group."""
+    return group.name if group.variable is None else str(group)
 
 
 def _check_windows(formula: PatternPart, clauses: Clauses) -> None:

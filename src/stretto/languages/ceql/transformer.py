@@ -76,14 +76,9 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer
     def items(self, *parts: Token | Item | tuple[Name, Columns | None]) -> Selection:
         pairs = [part for part in parts if isinstance(part, tuple)]
         totals = tuple(part for part in parts if isinstance(part, Item))
-        if totals and pairs:
-            raise Mistake(
-                "counts and sums are of all matches, and a variable is of each",
-                pairs[0][0].span,
-                "a column for each group of matches: GROUP BY a[region]",
-            )
         if totals:
-            return Selection(Strategy.ALL, None, totals)
+            groups = tuple(group for name, columns in pairs for group in _groups(name, columns))
+            return Selection(Strategy.ALL, None, totals, groups)
         if len(pairs) == 1:
             name, columns = pairs[0]
             if name.bare and name.text.upper() == "NONE" and columns is None:
@@ -319,6 +314,13 @@ def _select_item(name: Name, columns: Columns | None) -> SelectItem:
     unique(columns.names, "attribute", "SELECT")
     texts, spans = (tuple(c.text for c in columns.names), tuple(c.span for c in columns.names))
     return SelectItem(name.text, texts, name.span, spans)
+
+
+def _groups(name: Name, columns: Columns | None) -> tuple[tuple[Name | None, Name], ...]:
+    """What stands beside totals: a key, or attributes of a variable."""
+    if columns is None:
+        return ((None, name),)
+    return tuple((name, replace(column, span=name.span | column.span)) for column in columns.names)
 
 
 # ---- Formulas
