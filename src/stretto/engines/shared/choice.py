@@ -296,7 +296,6 @@ class Choice:
             return
         scores, group, window = (array[:rows].copy() for array in (out.score, out.group, out.window))
         self.hold(Rows(start, end, offset, found.position, found.mark, scores, group, window))
-        self._raise_bounds()
 
     def hold(self, rows: Rows) -> None:
         """Hold those of some rows that are among the foremost.
@@ -306,9 +305,11 @@ class Choice:
         TooMany
             What is held goes over the budget.
         """
-        self.held.add(rows)
+        if self.held.add(rows):
+            self._raise_bounds()
         if not self.budget.holds(len(self.held), self.held.nbytes):
             self.held.settle()
+            self._raise_bounds()
         if not self.budget.holds(len(self.held), self.held.nbytes):
             what = f"has a match to hold, which take {described_bytes(self.held.nbytes)} with those of all groups and windows"
             raise TooMany(int(rows.end[-1]), what, "a smaller number, or fewer groups or windows", self.budget)

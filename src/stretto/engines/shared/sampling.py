@@ -51,17 +51,22 @@ def pick_sample(paths: Paths, low: int, roots: I64, top: int, position: int, gro
         scratch.key[0] = -np.inf
     number = counts.matches[total]
     bounded = registers[k.BOUNDED] and picker.bounds.window[group, place] == 2 * registers[k.WINDOW] + 1
-    while registers[k.GIVEN] < registers[k.MOST]:
-        if number != BEYOND and registers[k.GIVEN] >= number:
-            break
+    every = number != BEYOND and number <= registers[k.MOST]
+    while registers[k.GIVEN] < (number if every else registers[k.MOST]):
         drawn = registers[k.DRAWN]  # if there is no room, the same is drawn again
-        left = np.log2(float(number - registers[k.GIVEN])) if number != BEYOND else counts.bits[total]
-        step = np.log2(-np.log(_real(position, picker))) - left
-        key = _added(scratch.key[0], step)
+        key = np.log2(-np.log(_real(position, picker)))
+        if not every:
+            left = np.log2(float(number - registers[k.GIVEN])) if number != BEYOND else counts.bits[total]
+            key = _added(scratch.key[0], key - left)
         if bounded and -key < picker.bounds.score[group, place]:
-            break
+            if not every:
+                break
+            registers[k.GIVEN] += 1
+            continue
         chosen = -1
-        if number != BEYOND:
+        if every:
+            chosen = registers[k.GIVEN]
+        elif number != BEYOND:
             chosen = _another(position, number, picker)
         length, start = _walk(chosen, paths, low, roots, top, position, counts, picker)
         if length < 0:
@@ -72,7 +77,7 @@ def pick_sample(paths: Paths, low: int, roots: I64, top: int, position: int, gro
             registers[k.DRAWN] = drawn
             return status
         scratch.key[0] = key
-        if chosen >= 0:
+        if chosen >= 0 and not every:
             slot = _slot_of(chosen, picker)
             scratch.taken[slot], scratch.round[slot] = chosen, registers[k.ROUND]
     registers[k.BEGUN] = 0
