@@ -2,7 +2,8 @@
 
     python -m tests.cases LANGUAGE FROM TO [MOST]
 
-``MOST`` failures are shown (3); the languages are the modules of this folder.
+``MOST`` failures are shown (3); the languages are the modules of this folder. ``LANGUAGE.NAME`` draws the cases with that function of
+the module, where it has several: ``patterns.mixture``.
 """
 
 from __future__ import annotations
@@ -45,15 +46,17 @@ LANGUAGES = (
 
 def main(arguments: Sequence[str]) -> int:
     """Check a range; how many cases fail."""
-    if len(arguments) < 3 or arguments[0] not in LANGUAGES:
+    name, _, draw = arguments[0].partition(".") if arguments else ("", "", "")
+    if len(arguments) < 3 or name not in LANGUAGES:
         print(__doc__, f"LANGUAGE: {', '.join(LANGUAGES)}", file=sys.stderr)
         return 2
-    language = importlib.import_module(f"tests.cases.{arguments[0]}")
+    language = importlib.import_module(f"tests.cases.{name}")
+    drawn = getattr(language, draw or "case")
     first, last, most = int(arguments[1]), int(arguments[2]), int(arguments[3]) if len(arguments) > 3 else 3
     failed = found = 0
     began = time.monotonic()
     for seed in range(first, last):
-        case = language.case(seed)
+        case = drawn(seed)
         try:
             found += max(language.check(case, seed), 0)
         except Exception as error:
