@@ -1,5 +1,7 @@
 """``python -m benchmarks.totals``: counts and sums over all matches, of which there are too many to list.
 
+``--endless 100000000`` pushes so many events through one matcher instead, and tells its memory, which must stay flat.
+
 ``A ; B+ ; C`` by key, in windows: of 64 events of a key 8 are A, 48 are B and 8 are C, in this order, so that a window of 64 ticks
 has 8 · (2^48 − 1) · 8 matches for each key, and one of 8 ticks has 63. What it shows: events a second of the whole call, on one core,
 for ``COUNT(*)`` and for all five functions; that windows of 2^54 matches cost what those of 63 do; what more panes in a window cost;
@@ -27,6 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import stretto
+from benchmarks.workers.resident import resident
 
 EVENTS = 10_240_000  # whole windows of all keys
 KEYS = 1_000
@@ -101,6 +104,30 @@ def measured(query: str, events: pa.Table) -> tuple[float, pa.Table]:
     began = time.process_time()
     found = stretto.match(query, events, time="t")
     return time.process_time() - began, found
+
+
+def endless(events: int) -> int:
+    """What a matcher that adds up takes in memory over a stream without end; 1 where it grows behind the first tenth."""
+    matcher: stretto.Matcher | None = None
+    piece = 16 * 64 * KEYS  # whole windows
+    given = stream(piece, 64)
+    samples, seconds, rows = [], 0.0, 0
+    for at in range(max(10, events // piece)):
+        batch = given.set_column(2, "t", pc.add(given["t"], at * (piece // KEYS)))
+        if matcher is None:
+            matcher = stretto.Matcher(text_of(CASES[2]), schema=batch.schema, time="t")
+        began = time.process_time()
+        rows += matcher.push(batch).num_rows
+        seconds += time.process_time() - began
+        samples.append(resident())
+    first, last = max(samples[: len(samples) // 10]), max(samples)
+    print(
+        f"{len(samples) * piece:,} events through one Matcher, {ALL}: "
+        f"{len(samples) * piece / seconds / 1e6:.2f} M events/s, {rows:,} rows; "
+        f"resident {first / 1e6:.0f} MB after a tenth, {last / 1e6:.0f} MB at most",
+        flush=True,
+    )
+    return int(last > 1.1 * first)
 
 
 def text_of(case: Case) -> str:
@@ -213,7 +240,11 @@ def main() -> int:
     """Run all cases; the kernels are compiled before they are timed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.totals", description=__doc__)
     parser.add_argument("--events", type=int, default=EVENTS, help="events of the stream")
-    events = parser.parse_args().events
+    parser.add_argument("--endless", type=int, default=0, help="only the memory of a stream of so many events")
+    arguments = parser.parse_args()
+    if arguments.endless:
+        return endless(arguments.endless)
+    events = arguments.events
     streams = {row: stream(events, row) for row in (8, 64)}
     wrong = 0
     for case in CASES:
