@@ -684,9 +684,9 @@ path = "events"
 [events]
 time = "t"
 
-[[query]]
+[[rules]]
 name = "alerts"
-rules = "rules"
+path = "rules"
 by = ["user"]
 
 [[sink]]
@@ -736,17 +736,24 @@ def test_alerts_on_spark(spark: Any, folder: Folder, tmp_path: Path, monkeypatch
 def test_rules_of_a_pipeline_that_are_wrong(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder(a=GUESSED)
     for pieces, why in (
-        (('"rules"', '"rulez"'), "there is no such"),
-        (('by = ["user"]', 'text = "x"'), "has both 'text' and 'rules': leave one out"),
-        (('by = ["user"]', 'language = "sase"'), "has rules, for which 'language' says nothing"),
-        (('rules = "rules"', 'text = "SELECT * FROM S WHERE A"'), "by is for rules"),
+        (('"rules"', '"rulez"'), r"rules 'alerts': no such file"),
         (
-            ('rules = "rules"\nby = ["user"]', 'text = "SELECT * FROM S WHERE A"\non_limit = "disable"'),
-            "on_limit is for rules",
+            ('by = ["user"]', 'text = "x"'),
+            r"\[\[rules\]\] has no key 'text'\n(.*\n)*hint: 'text' is a key of \[query\]",
+        ),
+        (("[[rules]]", "[[query]]"), r"\[\[query\]\] has no key 'by'\n(.*\n)*hint: 'by' is a key of \[rules\]"),
+        (('path = "rules"', ""), r"\[\[rules\]\] needs 'path'"),
+        (
+            (PIPELINE[PIPELINE.index("[[rules]]") : PIPELINE.index("[[sink]]")], ""),
+            r"no table \[\[query\]\] and no table \[\[rules\]\]",
+        ),
+        (
+            ("[[sink]]", '[[query]]\nname = "Alerts"\ntext = "SELECT * FROM S WHERE A"\n[[sink]]'),
+            'name = "alerts": line 15 has this name',
         ),
     ):
         path = pipeline(tmp_path, monkeypatch, PIPELINE.replace(*pieces))
-        with pytest.raises(PipelineError, match=why if "such" not in why else "no such file"):
+        with pytest.raises(PipelineError, match=why):
             load(path)
 
 

@@ -428,7 +428,7 @@ CASES: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
     "neither text nor file": (
         [('file = "dear.ceql"\n', "")],
         [
-            "pipeline.toml, line 28, column 3: [[query]] 'dear' needs 'text', 'file' or 'rules'",
+            "pipeline.toml, line 28, column 3: [[query]] 'dear' needs 'text' or 'file'",
             "  [[query]]",
             "    ^^^^^",
         ],

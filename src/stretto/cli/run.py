@@ -45,13 +45,10 @@ def run(
 
 
 def _counted(plan: Any) -> str:
-    parts = [(len(plan.sources), "source"), (len(plan.queries), "query"), (len(plan.sinks), "sink")]
-    names = [f"{n} {_plural(name) if n != 1 else name}" for n, name in parts]
+    parts = [(plan.sources, "source", "sources"), (plan.queries, "query", "queries")]
+    parts += [(plan.rules, "folder of rules", "folders of rules"), (plan.sinks, "sink", "sinks")]
+    names = [f"{len(those)} {one if len(those) == 1 else several}" for those, one, several in parts if those]
     return f"{', '.join(names)}, {plan.pipeline.mode}"
-
-
-def _plural(name: str) -> str:
-    return "queries" if name == "query" else f"{name}s"
 
 
 @contextmanager

@@ -24,28 +24,28 @@ def run_batch(
 ) -> None:
     # All outputs before the first is written: a sink that cannot be is found now.
     bad = _bad_outputs(plan, events)
-    outputs = [_Output(routes_of(plan, q)) for q in plan.queries]
-    for query in plan.queries:
-        tell(Update(query.name, "waiting", step=False))
+    outputs = [_Output(routes_of(plan, asked)) for asked in plan.asked]
+    for asked in plan.asked:
+        tell(Update(asked.name, "waiting", step=False))
     for source, output in bad.items():
         what = f"{BAD_RECORDS} of {source}"
         with _watched(what, tell, spark):
             count = events[source].bad.count() if output is None else output.write(events[source].bad)
         tell(Update(what, "done", f"{count:,} {'dropped' if output is None else f'to {output.names}'}"))
-    for query, found, output in zip(plan.queries, matches, outputs, strict=True):
-        with _watched(query.name, tell, spark):
-            count, off = _written(found, output, query)
-        tell(Update(query.name, "done", f"{count:,} match{'' if count == 1 else 'es'} to {output.names}"))
+    for asked, found, output in zip(plan.asked, matches, outputs, strict=True):
+        with _watched(asked.name, tell, spark):
+            count, off = _written(found, output, asked)
+        tell(Update(asked.name, "done", f"{count:,} match{'' if count == 1 else 'es'} to {output.names}"))
         if off:
-            warn(off_told(query.name, off))
+            warn(off_told(asked.name, off))
 
 
-def _written(found: DataFrame, output: _Output, query: model.Query) -> tuple[int, int]:
-    """Write what a query has found; how many matches there are, and how often a rule was switched off."""
+def _written(found: DataFrame, output: _Output, asked: model.Asked) -> tuple[int, int]:
+    """Write what was found; how many matches there are, and how often a rule was switched off."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
-    if query.on_limit == "error":
+    if not isinstance(asked, model.Rules) or asked.on_limit == "error":
         return output.write(found), 0
     counted = Observation("off")
     rows = output.write(found.observe(counted, F.count(F.col(f"`{found.columns[-1]}`")).alias("off")))
@@ -64,7 +64,7 @@ def _bad_outputs(plan: Plan, events: Mapping[str, connectors.Events]) -> dict[st
 
 
 class _Output:
-    """The sinks of a query, or of bad records, in a batch pipeline."""
+    """The sinks of a query, of rules, or of bad records, in a batch pipeline."""
 
     def __init__(self, routes: list[Route]) -> None:
         self.names = ", ".join(route.sink.name for route in routes)

@@ -30,22 +30,19 @@ def check_plan(plan: Plan) -> list[Problem]:
 
 
 def _names(plan: Plan) -> Iterator[Problem]:
-    """Queries, sinks and sources each have names of their own."""
-    tables: dict[str, Sequence[model.Query | model.Sink | model.Source]]
-    tables = {"source": plan.sources, "query": plan.queries, "sink": plan.sinks}
-    for kind, items in tables.items():
-        seen: dict[str, int] = {}
-        for number, item in enumerate(items):
-            path = (kind, number, "name")
+    """Sources, what is asked, and sinks each have names of their own."""
+    tables: list[dict[str, Sequence[model.Asked | model.Sink | model.Source]]]
+    tables = [{"source": plan.sources}, {"query": plan.queries, "rules": plan.rules}, {"sink": plan.sinks}]
+    for kinds in tables:
+        seen: dict[str, KeyPath] = {}
+        placed = (((kind, number, "name"), item) for kind, items in kinds.items() for number, item in enumerate(items))
+        for path, item in placed:
             if item.name is None:
                 continue
             # Names become folders, and some file systems do not tell capitals.
-            if item.name.casefold() in seen:
-                first = plan.file.place((kind, seen[item.name.casefold()], "name"))
-                line = plan.file.text.count("\n", 0, first.span.start) + 1 if first and first.span else 0
-                told = f'{plan.file.label(path)} = "{item.name}": line {line} has this name already'
+            if (first := seen.setdefault(item.name.casefold(), path)) != path:
+                told = f'{plan.file.label(path)} = "{item.name}": {plan.file.where(first)} has this name already'
                 yield plan.file.problem(path, told)
-            seen.setdefault(item.name.casefold(), number)
 
 
 def _pipeline(plan: Plan) -> Iterator[Problem]:
@@ -163,32 +160,30 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
     for number, query in enumerate(plan.queries):
         path: KeyPath = ("query", number)
         label = f"{plan.file.label(path)} '{query.name}'"
-        given = [key for key in ("text", "file", "rules") if getattr(query, key) is not None]
-        if not given:
-            yield plan.file.problem(path, f"{label} needs 'text', 'file' or 'rules'", at_key=True)
-        if len(given) > 1:
-            told = f"{label} has both '{given[0]}' and '{given[1]}': leave one out"
-            yield plan.file.problem((*path, given[1]), told, at_key=True)
-        for key, mode in (("partitions", "batch"), ("buckets", "streaming"), ("speculation", "streaming")):
-            if getattr(query, key) is not None and mode != plan.pipeline.mode:
-                yield plan.file.problem((*path, key), f'{label}: {key} is for mode = "{mode}"', at_key=True)
+        if query.text is None and query.file is None:
+            yield plan.file.problem(path, f"{label} needs 'text' or 'file'", at_key=True)
+        if query.text is not None and query.file is not None:
+            told = f"{label} has both 'text' and 'file': leave one out"
+            yield plan.file.problem((*path, "file"), told, at_key=True)
         if query.language == "sql":
             yield from _statement_keys(plan, query, path, label)
-        if query.rules is not None:
-            for key in ("language", "speculation", "timeouts"):
-                if key in query.model_fields_set:
-                    told = f"{label} has rules, for which '{key}' says nothing"
-                    yield plan.file.problem((*path, key), told, "leave it out", at_key=True)
-        else:
-            for key in ("by", "on_limit"):
-                if key in query.model_fields_set:
-                    yield plan.file.problem((*path, key), f"{label}: {key} is for rules", at_key=True)
-        for i, name in enumerate(query.sinks or ()):
-            # One sink may be written without brackets.
-            at: KeyPath = (*path, "sinks", i)
-            yield from _known_sink(plan, name, at if plan.file.place(at) else (*path, "sinks"))
-        if len(set(query.sinks or ())) < len(query.sinks or ()):
-            yield plan.file.problem((*path, "sinks"), f"{label} names a sink twice")
+        yield from _asked_keys(plan, query, path, label)
+    for number, rules in enumerate(plan.rules):
+        path = ("rules", number)
+        yield from _asked_keys(plan, rules, path, f"{plan.file.label(path)} '{rules.name}'")
+
+
+def _asked_keys(plan: Plan, asked: model.Asked, path: KeyPath, label: str) -> Iterator[Problem]:
+    """What queries and rules have in common: keys of one mode, and the sinks."""
+    for key, mode in (("partitions", "batch"), ("buckets", "streaming"), ("speculation", "streaming")):
+        if getattr(asked, key, None) is not None and mode != plan.pipeline.mode:
+            yield plan.file.problem((*path, key), f'{label}: {key} is for mode = "{mode}"', at_key=True)
+    for i, name in enumerate(asked.sinks or ()):
+        # One sink may be written without brackets.
+        at: KeyPath = (*path, "sinks", i)
+        yield from _known_sink(plan, name, at if plan.file.place(at) else (*path, "sinks"))
+    if len(set(asked.sinks or ())) < len(asked.sinks or ()):
+        yield plan.file.problem((*path, "sinks"), f"{label} names a sink twice")
 
 
 def _statement_keys(plan: Plan, query: model.Query, path: KeyPath, label: str) -> Iterator[Problem]:
@@ -207,9 +202,9 @@ def _statement_keys(plan: Plan, query: model.Query, path: KeyPath, label: str) -
 def _sink_uses(plan: Plan) -> Iterator[Problem]:
     """Rows of one shape to a sink that has columns, and no sink without rows."""
     users: dict[str, list[str]] = {sink.name: [] for sink in plan.sinks}
-    for query in plan.queries:
-        for sink in plan.sinks_of(query):
-            users[sink.name].append(f"query '{query.name}'")
+    for asked in plan.asked:
+        for sink in plan.sinks_of(asked):
+            users[sink.name].append(f"{'query' if isinstance(asked, model.Query) else 'rules'} '{asked.name}'")
     for name, what in ((plan.events.late_sink, "late events"), (plan.events.bad_records_sink, "bad records")):
         if name in users:
             users[name].append(what)

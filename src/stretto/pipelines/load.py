@@ -8,7 +8,7 @@ from stretto.pipelines.checks import check_plan
 from stretto.pipelines.documents import in_order
 from stretto.pipelines.plan import Plan, parse
 from stretto.pipelines.problems import PipelineError
-from stretto.pipelines.queries import check_queries
+from stretto.pipelines.queries import check_queries, check_rules
 
 
 def load(path: str | Path) -> Plan:
@@ -48,7 +48,7 @@ def load(path: str | Path) -> Plan:
     ('batch', ['pairs'])
     """
     plan = parse(path)
-    problems = [*check_plan(plan), *check_queries(plan)]
+    problems = [*check_plan(plan), *check_queries(plan), *check_rules(plan)]
     if problems:
         raise PipelineError(in_order(problems, plan.file))
     return plan

@@ -131,23 +131,33 @@ class Events(Table):
         return ("watermark", self.watermark) if old else ("disorder", self.disorder)
 
 
-class Query(Table):
-    """``[[query]]``."""
+class _Asked(Table):
+    """What queries and rules have in common."""
 
     name: Name
-    text: Text | None = None
-    file: Text | None = None
-    rules: Text | None = None
-    by: Annotated[list[Text], Field(default_factory=list)]
-    language: Literal["ceql", "sase", "eql", "afa", "sql"] | None = None
-    speculation: Text | None = None
     output: Literal["events", "positions"] = "events"
     valuations: bool = False
-    timeouts: bool = False
     sinks: Texts | None = None
     partitions: Count | None = None
     buckets: Count | None = None
     budget: Count | Text | None = None
+
+
+class Query(_Asked):
+    """``[[query]]``."""
+
+    text: Text | None = None
+    file: Text | None = None
+    language: Literal["ceql", "sase", "eql", "afa", "sql"] | None = None
+    speculation: Text | None = None
+    timeouts: bool = False
+
+
+class Rules(_Asked):
+    """``[[rules]]``: a folder or a table of rules, whose alerts are the matches."""
+
+    path: Text
+    by: Annotated[list[Text], Field(default_factory=list)]
     on_limit: Literal["error", "disable"] = "error"
 
 
@@ -190,6 +200,8 @@ class ConsoleSink(Table):
     rows: Annotated[int, Field(ge=0)] = 20
 
 
+#: What is asked of the events.
+Asked = Query | Rules
 Source = ParquetSource | TextSource | DeltaSource | KafkaSource
 Sink = FileSink | DeltaSink | KafkaSink | ConsoleSink
 
@@ -217,10 +229,11 @@ class Document(Table):
     pipeline: Annotated[Pipeline, Field(default_factory=Pipeline)]
     source: Annotated[list[dict[str, Any]], Field(min_length=1)]
     events: Events
-    query: Annotated[list[Query], Field(min_length=1)]
+    query: Annotated[list[Query], Field(default_factory=list)]
+    rules: Annotated[list[Rules], Field(default_factory=list)]
     sink: Annotated[list[dict[str, Any]], Field(min_length=1)]
     spark: Annotated[dict[str, Any], Field(default_factory=dict)]
 
 
 #: Tables that may be written once, ``[source]``, or several times, ``[[source]]``.
-REPEATED = ("source", "query", "sink")
+REPEATED = ("source", "query", "rules", "sink")

@@ -24,6 +24,7 @@ class Plan:
     sources: Sequence[model.Source]
     events: model.Events
     queries: Sequence[model.Query]
+    rules: Sequence[model.Rules]
     sinks: Sequence[model.Sink]
     #: Settings of Spark by their full names.
     spark: Mapping[str, str]
@@ -38,19 +39,24 @@ class Plan:
         """Whether the pipeline reads a stream, and not a batch."""
         return self.pipeline.mode == "streaming"
 
+    @property
+    def asked(self) -> list[model.Asked]:
+        """What is asked of the events: the queries, then the rules."""
+        return [*self.queries, *self.rules]
+
     def locate(self, path: str) -> str:
         """A path of the file, from where the file lies; URLs (``s3a://…``) stay as they are."""
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
             return path
         return str(self.file.folder.resolve() / Path(path).expanduser())
 
-    def sinks_of(self, query: model.Query) -> list[model.Sink]:
-        """The sinks that a query's matches go to, in its order."""
-        if query.sinks is None:
+    def sinks_of(self, asked: model.Asked) -> list[model.Sink]:
+        """The sinks that the matches of a query or of rules go to, in its order."""
+        if asked.sinks is None:
             aside = {self.events.late_sink, self.events.bad_records_sink}
             return [sink for sink in self.sinks if sink.name not in aside]
         by_name = {sink.name: sink for sink in self.sinks}
-        return [by_name[name] for name in query.sinks]
+        return [by_name[name] for name in asked.sinks]
 
     def sink(self, name: str) -> model.Sink:
         """The sink of that name."""
@@ -60,11 +66,10 @@ class Plan:
 FORM = Form(
     "a pipeline",
     model.REPEATED,
-    {"pipeline": model.Pipeline, "events": model.Events, "query": model.Query},
+    {"pipeline": model.Pipeline, "events": model.Events, "query": model.Query, "rules": model.Rules},
     {
         "source": "it says where events come from",
         "events": 'it says which column is the time: time = "…"',
-        "query": "it says what to look for",
         "sink": "it says where matches go",
     },
 )
@@ -86,9 +91,12 @@ def parse(path: str | Path) -> Plan:
     sources = _by_kind("source", model.SOURCES, document, file, problems)
     sinks = _by_kind("sink", model.SINKS, document, file, problems)
     spark = _settings(document.get("spark"), file, problems)
+    if not (document.get("query") or document.get("rules")):
+        told = "there is no table [[query]] and no table [[rules]]"
+        problems.append(file.problem(("query",), told, "they say what to look for"))
     if problems or tables is None:
         raise PipelineError(in_order(problems, file))
-    return Plan(file, tables.pipeline, sources, tables.events, tables.query, sinks, spark)
+    return Plan(file, tables.pipeline, sources, tables.events, tables.query, tables.rules, sinks, spark)
 
 
 def _by_kind(

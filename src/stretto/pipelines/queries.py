@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,9 +56,6 @@ def check_queries(plan: Plan) -> list[Problem]:
     for number, query in enumerate(plan.queries):
         path: KeyPath = ("query", number)
         label = f"query '{query.name}'"
-        if query.rules is not None:
-            problems += _rule_problems(plan, number)
-            continue
         if (query.text is None) == (query.file is None):
             continue  # told elsewhere
         try:
@@ -85,14 +82,13 @@ def check_queries(plan: Plan) -> list[Problem]:
     return problems
 
 
-def _rule_problems(plan: Plan, number: int) -> list[Problem]:
+def check_rules(plan: Plan) -> Iterator[Problem]:
     """What keeps rules from running at all: that there are none. What is wrong with some of them is told when the others run."""
-    query = plan.queries[number]
-    try:
-        read_rules(plan.locate(str(query.rules)))
-    except (OptionError, DataError) as error:
-        return [plan.file.problem(("query", number, "rules"), f"query '{query.name}': {error}")]
-    return []
+    for number, rules in enumerate(plan.rules):
+        try:
+            read_rules(plan.locate(rules.path))
+        except (OptionError, DataError) as error:
+            yield plan.file.problem(("rules", number, "path"), f"rules '{rules.name}': {error}")
 
 
 def query_problem(text: Text, query: model.Query, error: QueryError) -> Problem:

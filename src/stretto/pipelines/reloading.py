@@ -35,14 +35,14 @@ _WRITTEN = CHANGES.append(pa.field("number", pa.int64())).append(pa.field("file"
 
 
 class Reloaded:
-    """The rules of a streaming query, which follow those of a folder.
+    """The rules of a stream, which follow those of a folder.
 
     Parameters
     ----------
     spark
         The session.
-    query
-        The name of the query.
+    name
+        What the pipeline calls them.
     rules
         The folder of the rules, or a file; also of a table.
     log
@@ -56,14 +56,14 @@ class Reloaded:
     def __init__(
         self,
         spark: SparkSession,
-        query: str,
+        name: str,
         rules: str,
         log: str,
         time: pa.DataType,
         fit: Callable[[RuleSet], dict[str, str]],
     ) -> None:
         self._kind_of_time = time
-        self._spark, self._query, self._rules, self._log, self._fit = spark, query, Path(rules), log, fit
+        self._spark, self._name, self._rules, self._log, self._fit = spark, name, Path(rules), log, fit
         self._seen: Any = ()
         #: How many rules are wrong in the folder as it is.
         self.wrong = 0
@@ -91,7 +91,7 @@ class Reloaded:
         except (OptionError, DataError) as error:
             self.wrong = 1
             self._check([str(error)])
-            return "", f"query '{self._query}': {error}; the rules stay as they are"
+            return "", f"rules '{self._name}': {error}; the rules stay as they are"
         told = [*map(str, rules.problems)]
         wanted = {rule.id: {**self._timed(rule.change), "file": rule.file} for rule in rules.enabled}
         changed = [rule for rule in rules.enabled if self._known.get(rule.id) != wanted[rule.id]]
@@ -112,7 +112,7 @@ class Reloaded:
         self._check(told)
         done = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
         wrong = [
-            f"query '{self._query}': {_number(len(told))} wrong; where there was one that is right, it goes on",
+            f"rules '{self._name}': {_number(len(told))} wrong; where there was one that is right, it goes on",
             *told,
         ]
         return f"rules: {done}" if done else "", "\n".join(wrong) if told else ""
@@ -127,7 +127,7 @@ class Reloaded:
 
     def _check(self, told: list[str]) -> None:
         if not self._known:
-            raise OptionError("\n".join([f"query '{self._query}': none of its rules can run", *told]))
+            raise OptionError("\n".join([f"rules '{self._name}': none of them can run", *told]))
 
     def _kind(self, row: dict[str, Any]) -> str:
         if row["query"] is None:

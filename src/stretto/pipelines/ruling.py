@@ -10,7 +10,7 @@ import pyarrow as pa
 from stretto import connectors
 from stretto.errors import OptionError, warn
 from stretto.matching.patterns import PatternSet
-from stretto.pipelines import sources
+from stretto.pipelines import model, sources
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.reloading import CHANGES, Reloaded
 from stretto.pipelines.rules import RuleSet, read_rules
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> tuple[DataFrame, Reloaded | None]:
-    """The alerts of a query that is a folder or a table of rules: ``rule``, ``severity`` and ``title`` before what matches have.
+def alerts(
+    plan: Plan, rules: model.Rules, events: Mapping[str, connectors.Events]
+) -> tuple[DataFrame, Reloaded | None]:
+    """The alerts of a folder or a table of rules: ``rule``, ``severity`` and ``title`` before what matches have.
 
     A rule that cannot be read, or that does not fit the columns, is told as a warning, and the others run. In a stream the rules are
     what the folder has by then; the second value looks what has changed.
@@ -33,9 +35,9 @@ def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
     OptionError
         No rule is left, or there are several sources.
     """
-    query, roles = plan.queries[number], plan.events
+    roles = plan.events
     if len(events) > 1:
-        raise OptionError(f"query '{query.name}': rules read one source, and there are {len(events)}")
+        raise OptionError(f"rules '{rules.name}': rules read one source, and there are {len(events)}")
     df = next(iter(events.values())).good
     named: dict[str, Any] = {
         "type": roles.type or None,
@@ -45,20 +47,20 @@ def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
     }
     columns = {name: kind for name, kind in arrow_fields(df).items() if kind is not None}
 
-    def fit(rules: RuleSet) -> dict[str, str]:
+    def fit(read: RuleSet) -> dict[str, str]:
         """The rules that do not fit the columns: why, by id."""
-        return rules.added_to(noted(PatternSet(columns, **named, by=query.by, measures=True)))
+        return read.added_to(noted(PatternSet(columns, **named, by=rules.by, measures=True)))
 
-    options: dict[str, Any] = {"by": query.by, **named, "sequence": sources.common_sequence(events)}
-    options |= {"event_id": roles.event_id, "output": query.output, "valuations": query.valuations}
-    options |= {"shown": SHOWN, "measures": True, "budget": query.budget, "on_limit": query.on_limit}
-    folder = plan.locate(str(query.rules))
+    options: dict[str, Any] = {"by": rules.by, **named, "sequence": sources.common_sequence(events)}
+    options |= {"event_id": roles.event_id, "output": rules.output, "valuations": rules.valuations}
+    options |= {"shown": SHOWN, "measures": True, "budget": rules.budget, "on_limit": rules.on_limit}
+    folder = plan.locate(rules.path)
     if not plan.streaming:
-        found = match_patterns(df, _known(folder, query.name, fit), partitions=query.partitions, **options)
+        found = match_patterns(df, _known(folder, rules.name, fit), partitions=rules.partitions, **options)
         return _named(found), None
     checkpoint = plan.locate(str(plan.pipeline.checkpoint))
     reloaded = Reloaded(
-        df.sparkSession, query.name, folder, f"{checkpoint}/rules/{query.name}", columns[roles.time], fit
+        df.sparkSession, rules.name, folder, f"{checkpoint}/rules/{rules.name}", columns[roles.time], fit
     )
     if wrong := reloaded.look()[1]:
         warn(wrong)
@@ -67,7 +69,7 @@ def alerts(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
         reloaded.stream(),
         late=roles.late,
         disorder=roles.delay[1],
-        buckets=query.buckets,
+        buckets=rules.buckets,
         late_changes="now",
         **options,
     )
@@ -81,10 +83,10 @@ def _known(folder: str, name: str, fit: Any) -> pa.Table:
         warn(str(problem))
     errors = fit(rules)
     for rule, why in errors.items():
-        warn(f"query '{name}': rule '{rule}' does not run: {why}")
+        warn(f"rules '{name}': rule '{rule}' does not run: {why}")
     running = [rule.change for rule in rules.enabled if rule.id not in errors]
     if not running:
-        raise OptionError(f"query '{name}': none of its rules can run")
+        raise OptionError(f"rules '{name}': none of them can run")
     return pa.Table.from_pylist(running, CHANGES)
 
 

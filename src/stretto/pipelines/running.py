@@ -76,7 +76,8 @@ def run(plan: Plan, *, once: bool = False, report: Report | None = None) -> None
     with failures_named("the pipeline"):
         events = sources.read(plan, spark)
         reloaded: dict[str, Reloaded] = {}
-        matches = [_match(plan, number, events, reloaded) for number in range(len(plan.queries))]
+        matches = [_match(plan, number, events) for number in range(len(plan.queries))]
+        matches += [_alerts(plan, rules, events, reloaded) for rules in plan.rules]
     _check_keys(plan, matches)
     if plan.streaming:
         Streams(plan, once, tell, reloaded).run(events, matches)
@@ -126,28 +127,29 @@ def _check_targets(plan: Plan) -> None:
 def _check_keys(plan: Plan, matches: list[DataFrame]) -> None:
     """The keys of Kafka messages are columns of the matches."""
     problems = []
-    for query, found in zip(plan.queries, matches, strict=True):
-        for sink in plan.sinks_of(query):
+    for asked, found in zip(plan.asked, matches, strict=True):
+        for sink in plan.sinks_of(asked):
             if isinstance(sink, model.KafkaSink) and sink.key is not None and sink.key not in found.columns:
                 path = ("sink", plan.sinks.index(sink), "key")
-                told = (
-                    f"{plan.file.label(path)} = \"{sink.key}\": the matches of query '{query.name}' have no such column"
-                )
+                told = f"{plan.file.label(path)} = \"{sink.key}\": the matches of '{asked.name}' have no such column"
                 problems.append(plan.file.problem(path, told, suggestion(sink.key, found.columns, kind="column")))
     if problems:
         raise PipelineError(problems)
 
 
-def _match(
-    plan: Plan, number: int, events: Mapping[str, connectors.Events], reloaded: dict[str, Reloaded]
+def _alerts(
+    plan: Plan, rules: model.Rules, events: Mapping[str, connectors.Events], reloaded: dict[str, Reloaded]
 ) -> DataFrame:
-    """The matches of a query as a DataFrame; to ``reloaded`` rules are added that may change while it runs."""
+    """The alerts of rules as a DataFrame; to ``reloaded`` those are added that may change while they run."""
+    found, changing = alerts(plan, rules, events)
+    if changing is not None:
+        reloaded[rules.name] = changing
+    return found
+
+
+def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> DataFrame:
+    """The matches of a query as a DataFrame."""
     query, roles = plan.queries[number], plan.events
-    if query.rules is not None:
-        found, changing = alerts(plan, number, events)
-        if changing is not None:
-            reloaded[query.name] = changing
-        return found
     good = {name: source.good for name, source in events.items()}
     text = query_text(plan, number)
     arguments: dict[str, Any] = {"late": roles.late, "disorder": roles.delay[1], "buckets": query.buckets}

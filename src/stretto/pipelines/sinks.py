@@ -66,14 +66,14 @@ def labelled(df: DataFrame, name: str, value: str) -> DataFrame:
     return df.select(F.lit(value).alias(name), *map(column, df.columns))
 
 
-def routes_of(plan: Plan, query: model.Query) -> list[Route]:
-    """Where a query's matches go."""
-    return [Route(plan, sink, query.name, _label(plan, sink)) for sink in plan.sinks_of(query)]
+def routes_of(plan: Plan, asked: model.Asked) -> list[Route]:
+    """Where the matches of a query or of rules go."""
+    return [Route(plan, sink, asked.name, _label(plan, sink)) for sink in plan.sinks_of(asked)]
 
 
 def _label(plan: Plan, sink: model.Sink) -> str | None:
     """The column that tells queries apart in a sink that several write to."""
-    users = sum(sink in plan.sinks_of(query) for query in plan.queries)
+    users = sum(sink in plan.sinks_of(asked) for asked in plan.asked)
     aside = sink.name in (plan.events.late_sink, plan.events.bad_records_sink)
     return "query" if users > 1 or aside else None
 

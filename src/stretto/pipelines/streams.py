@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Streams:
-    """The streaming queries of a pipeline: one for each query, and one for the bad records of each source."""
+    """The streaming queries of a pipeline: one for each query or folder of rules, and for the bad records of each source."""
 
     def __init__(self, plan: Plan, once: bool, tell: Report, reloaded: Mapping[str, Reloaded]) -> None:
         self.plan, self.once, self.tell, self.reloaded = plan, once, tell, reloaded
@@ -32,8 +32,8 @@ class Streams:
         from pyspark.sql import functions as F
 
         parts = [
-            (query.name, found, self.writer(query, found), f"queries/{query.name}")
-            for query, found in zip(self.plan.queries, matches, strict=True)
+            (asked.name, found, self.writer(asked, found), f"queries/{asked.name}")
+            for asked, found in zip(self.plan.asked, matches, strict=True)
         ]
         if self.plan.events.bad_records_sink is not None:
             sink = self.plan.sink(self.plan.events.bad_records_sink)
@@ -56,13 +56,13 @@ class Streams:
             self.stop()
             raise
 
-    def writer(self, query: model.Query, found: DataFrame) -> connectors.Writer:
-        """All sinks of a query as one."""
+    def writer(self, asked: model.Asked, found: DataFrame) -> connectors.Writer:
+        """All sinks of a query or of rules as one."""
         plan = self.plan
-        writers = [stream_writer(route) for route in routes_of(plan, query)]
+        writers = [stream_writer(route) for route in routes_of(plan, asked)]
         if plan.events.late_sink is not None:
             late = found.columns[-1]
-            aside = stream_writer(Route(plan, plan.sink(plan.events.late_sink), query.name, "query"))
+            aside = stream_writer(Route(plan, plan.sink(plan.events.late_sink), asked.name, "query"))
             writers = [splitting(writer, late, aside=False) for writer in writers]
             writers.append(splitting(aside, late, aside=True))
         return connectors.together(*writers)

@@ -52,11 +52,11 @@ def failures_named(name: str) -> Iterator[None]:
         raise EngineError(f"{name}: {error}") from error
 
 
-def off_told(query: str, number: int) -> str:
+def off_told(name: str, number: int) -> str:
     """What a warning says of rules that were switched off in the tasks of a batch, or in buckets of a stream."""
     times = "time" if number == 1 else "times"
     return (
-        f"query '{query}': {number:,} {times} a rule was switched off because it went over its limit; rows with the column "
+        f"rules '{name}': {number:,} {times} a rule was switched off because it went over its limit; rows with the column "
         "'disabled' say which, and why"
     )
 
