@@ -11,7 +11,6 @@ import typer
 from stretto.asking.counts import explain as explained
 from stretto.asking.explanation import Explanation
 from stretto.cli.files import (
-    TYPE_HELP,
     bound_to,
     read_events,
     read_one,
@@ -19,6 +18,7 @@ from stretto.cli.files import (
     read_statement_text,
     typed_columns,
 )
+from stretto.cli.options import QueryArgument, StreamOption, TimeOption, TimeUnitOption, TypesOption
 from stretto.cli.sql import tables_of
 from stretto.errors import OptionError
 from stretto.explaining.afa import draw_afa, explain_afa
@@ -51,16 +51,14 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(  # noqa: PLR0913 - the options of the command
-    query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
+    query: QueryArgument,
     data: Annotated[
         list[str] | None, typer.Argument(help="Events to check it against, as for match.", metavar="DATA")
     ] = None,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
-    time_unit: Annotated[
-        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
-    ] = None,
+    type_: TypesOption = None,
+    time: TimeOption = None,
+    stream: StreamOption = None,
+    time_unit: TimeUnitOption = None,
     table: Annotated[
         list[str] | None,
         typer.Option(help="A table of a SQL statement with MATCH_RECOGNIZE, as for sql.", metavar="NAME=FILES"),

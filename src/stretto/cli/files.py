@@ -11,7 +11,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +24,6 @@ from stretto.matching.streams import one_table
 
 #: Exit codes: the data or a test, the arguments, the text of a query.
 FAILED, MISUSED, BAD_QUERY = 1, 2, 3
-
-DATA_HELP = (
-    "Events: .parquet, .csv, .json(l) or .arrow files, a directory of them, a pattern with *, or - for the standard input. "
-    "NAME=FILES is a stream with its name, as often as needed; with --type '' this is the type of its events."
-)
-TYPE_HELP = "Column of the event type ('' for none); or column=string, a column and its type, as often as needed."
-FORMAT_HELP = "What DATA is, whatever its name: parquet, csv, jsonl or arrow."
-
-
-class Language(StrEnum):
-    """The languages of queries on the command line."""
-
-    ceql = "ceql"
-    sase = "sase"
-    eql = "eql"
-
-
-LANGUAGE_HELP = "The query's language, where its first word does not tell: ceql, sase or eql."
 
 
 def read_query(argument: str, language: str | None = None) -> str:

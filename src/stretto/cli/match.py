@@ -13,11 +13,6 @@ import typer
 
 from stretto.budget import default_bytes
 from stretto.cli.files import (
-    DATA_HELP,
-    FORMAT_HELP,
-    LANGUAGE_HELP,
-    TYPE_HELP,
-    Language,
     bound_to,
     budget_of,
     by_stream,
@@ -26,6 +21,17 @@ from stretto.cli.files import (
     typed_columns,
 )
 from stretto.cli.giving import give
+from stretto.cli.options import (
+    DataArgument,
+    FormatOption,
+    LanguageOption,
+    QueryArgument,
+    SequenceOption,
+    StreamOption,
+    TimeOption,
+    TimeUnitOption,
+    TypesOption,
+)
 from stretto.errors import OptionError
 from stretto.matching.call import iter_matches
 from stretto.matching.compiled import Query, compile_query
@@ -39,13 +45,6 @@ from stretto.query.totals import Totals
 class Engine(StrEnum):
     embedded = "embedded"
     spark = "spark"
-
-
-class Format(StrEnum):
-    parquet = "parquet"
-    csv = "csv"
-    jsonl = "jsonl"
-    arrow = "arrow"
 
 
 class Late(StrEnum):
@@ -70,23 +69,19 @@ def register(app: typer.Typer) -> None:
 
 
 def match(  # noqa: PLR0913 - the options of the command
-    query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA")],
+    query: QueryArgument,
+    data: DataArgument,
     out: Annotated[
         Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.", metavar="FILE")
     ] = None,
-    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
+    language: LanguageOption = None,
     engine: Annotated[Engine, typer.Option(help="Run in this process, or on Spark.")] = Engine.embedded,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
-    format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
-    sequence: Annotated[
-        str | None, typer.Option(help="Column that orders events of one time.", metavar="COLUMN")
-    ] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
-    time_unit: Annotated[
-        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
-    ] = None,
+    type_: TypesOption = None,
+    format: FormatOption = None,
+    time: TimeOption = None,
+    sequence: SequenceOption = None,
+    stream: StreamOption = None,
+    time_unit: TimeUnitOption = None,
     output: Annotated[
         Output, typer.Option(help="With the events of each variable, without, or only counts.")
     ] = Output.events,

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from stretto.cli.files import DATA_HELP, FAILED, FORMAT_HELP, TYPE_HELP, budget_of, read_events, typed_columns
+from stretto.cli.files import FAILED, budget_of, read_events, typed_columns
 from stretto.cli.giving import give
-from stretto.cli.match import Format
+from stretto.cli.options import DataArgument, FormatOption, SequenceOption, TimeUnitOption, TypesOption
 from stretto.errors import warn
 
 if TYPE_CHECKING:
@@ -63,21 +63,17 @@ def run_tests(rules: Rules, ids: Ids = None) -> None:
 
 def match(  # noqa: PLR0913 - the options of the command
     rules: Rules,
-    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA")],
+    data: DataArgument,
     out: Annotated[
         Path | None, typer.Option(help="Write the matches: .parquet, .arrow, .jsonl or .csv.", metavar="FILE")
     ] = None,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
-    format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
+    type_: TypesOption = None,
+    format: FormatOption = None,
     time: Annotated[
         str | None, typer.Option(help="Column that orders the events, where the files do not say.", metavar="COLUMN")
     ] = None,
-    sequence: Annotated[
-        str | None, typer.Option(help="Column that orders events of one time.", metavar="COLUMN")
-    ] = None,
-    time_unit: Annotated[
-        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
-    ] = None,
+    sequence: SequenceOption = None,
+    time_unit: TimeUnitOption = None,
     budget: Annotated[
         str | None,
         typer.Option(help="How much all rules may list: rows, bytes such as '2 GiB', or 'inf'.", metavar="AMOUNT"),

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.files import LANGUAGE_HELP, Language, by_stream
+from stretto.cli.files import by_stream
+from stretto.cli.options import LanguageOption, StreamOption, TimeOption, TimeUnitOption
 from stretto.errors import OptionError
 
 
@@ -23,12 +24,10 @@ def studio(
     type_: Annotated[
         str, typer.Option("--type", help="Column of the event type ('' for none).", metavar="COLUMN")
     ] = "type",
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
-    time_unit: Annotated[
-        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
-    ] = None,
-    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
+    time: TimeOption = None,
+    stream: StreamOption = None,
+    time_unit: TimeUnitOption = None,
+    language: LanguageOption = None,
     rows: Annotated[int, typer.Option(help="How many events of a file are taken.", min=1, metavar="NUMBER")] = 100_000,
     seconds: Annotated[float, typer.Option(help="How long a query may run.", min=1, metavar="SECONDS")] = 30,
     port: Annotated[

@@ -8,17 +8,23 @@ import typer
 
 from stretto.asking.call import why_not as ask
 from stretto.cli.files import (
-    DATA_HELP,
-    FORMAT_HELP,
-    LANGUAGE_HELP,
-    TYPE_HELP,
-    Language,
     read_events,
     read_one,
     read_query,
     typed_columns,
 )
-from stretto.cli.match import Format, span_of
+from stretto.cli.match import span_of
+from stretto.cli.options import (
+    DataArgument,
+    FormatOption,
+    LanguageOption,
+    QueryArgument,
+    SequenceOption,
+    StreamOption,
+    TimeOption,
+    TimeUnitOption,
+    TypesOption,
+)
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import compile_query
 
@@ -29,8 +35,8 @@ def register(app: typer.Typer) -> None:
 
 
 def why_not(  # noqa: PLR0913 - the options of the command
-    query: Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")],
-    data: Annotated[list[str], typer.Argument(help=DATA_HELP, metavar="DATA")],
+    query: QueryArgument,
+    data: DataArgument,
     key: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,17 +62,13 @@ def why_not(  # noqa: PLR0913 - the options of the command
         ),
     ] = None,
     most: Annotated[int, typer.Option(help="How many near misses to show.", min=1, metavar="NUMBER")] = 3,
-    language: Annotated[Language | None, typer.Option(help=LANGUAGE_HELP)] = None,
-    type_: Annotated[list[str] | None, typer.Option("--type", help=TYPE_HELP, metavar="COLUMN")] = None,
-    format: Annotated[Format | None, typer.Option(help=FORMAT_HELP)] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders the events.", metavar="COLUMN")] = None,
-    sequence: Annotated[
-        str | None, typer.Option(help="Column that orders events of one time.", metavar="COLUMN")
-    ] = None,
-    stream: Annotated[str | None, typer.Option(help="Column that names an event's stream.", metavar="COLUMN")] = None,
-    time_unit: Annotated[
-        str | None, typer.Option(help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
-    ] = None,
+    language: LanguageOption = None,
+    type_: TypesOption = None,
+    format: FormatOption = None,
+    time: TimeOption = None,
+    sequence: SequenceOption = None,
+    stream: StreamOption = None,
+    time_unit: TimeUnitOption = None,
 ) -> None:
     """Say why QUERY has no match in DATA. It shows the nearest misses, and what is in the way of each."""
     text = read_query(query, language)
