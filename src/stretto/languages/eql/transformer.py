@@ -36,9 +36,6 @@ _OF_EVENT = re.compile(r"events\s*\[\s*(\d+)\s*\]\s*\.\s*(.+)", re.DOTALL)
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 _ESCAPE = re.compile(r"\\(?:u\{(?P<code>[0-9a-fA-F]{2,8})\}|(?P<sign>.))", re.DOTALL)
 
-#: A range that does not hold is the other one.
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -182,13 +179,6 @@ class EqlTransformer(PredicateTransformer):
 
     def refuse_constant(self, found: ExpressionPart, parts: Sequence[ExpressionPart]) -> None:
         """Take conditions that no field takes part in, such as ``true``."""
-
-    def negation(self, sign: Token, part: ExpressionPart) -> ExpressionPart:
-        """``not x > 1`` is ``x <= 1``, which a missing field does not fulfil; that of anything else holds where it does not."""
-        found = part.expression
-        if isinstance(found, p.Comparison) and found.op in _OPPOSITE:
-            return replace(part, expression=replace(found, op=_OPPOSITE[found.op]), span=at(sign) | part.span)
-        return super().negation(sign, part)
 
     def compare(self, left: ExpressionPart, sign: Token, right: ExpressionPart) -> ExpressionPart:
         span = left.span | right.span
