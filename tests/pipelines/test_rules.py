@@ -361,6 +361,13 @@ def test_a_test_without_a_column_that_the_query_reads(folder: Folder) -> None:
     assert "unknown attribute 'user'" in first["why"]
 
 
+def test_an_event_of_a_test_that_is_not_of_its_type_fails_the_test_alone(folder: Folder) -> None:
+    text = GUESSED.replace("t = 1,", 't = 1, code = "one",', 1)
+    (first, second) = stretto.read_rules(folder(a=text)).test().to_pylist()
+    assert (first["passed"], first["found"], second["passed"]) == (False, None, True)
+    assert first["why"].startswith("'code' of its events is not int64, as [events] says: Failed to parse string: 'one'")
+
+
 @pytest.mark.parametrize("matches", ["true", "false", "0"])
 def test_a_test_without_events_tells_nothing(folder: Folder, matches: str) -> None:
     rules = stretto.read_rules(folder(a=LEFT + f"[[rule.test]]\nmatches = {matches}\nevents = []\n"))

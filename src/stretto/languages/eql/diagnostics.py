@@ -13,7 +13,7 @@ _WORDS = "SEQUENCE SAMPLE JOIN ANY WHERE UNTIL BY WITH MAXSPAN RUNS OR AND NOT I
 
 
 def _word(name: str) -> d.Row:
-    return (name.lower(), name, "")
+    return (f"'{name.lower()}'", name, "")
 
 
 _GROUPS = d.groups(

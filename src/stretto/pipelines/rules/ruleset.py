@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from stretto.errors import LimitError, OptionError, StrettoError, hinted, warn
+from stretto.errors import DataError, LimitError, OptionError, StrettoError, hinted, warn
 from stretto.events import as_table, require
 from stretto.matching.compiled import Query
 from stretto.matching.files import Source, are_files, open_files
@@ -192,7 +192,10 @@ class RuleSet:
                 table = table.append_column(name, pa.nulls(table.num_rows, kind))
             elif table.column(name).type != kind:
                 at = table.column_names.index(name)
-                table = table.set_column(at, name, table.column(name).cast(kind))
+                try:
+                    table = table.set_column(at, name, table.column(name).cast(kind))
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                    raise DataError(f"'{name}' of its events is not {kind}, as [events] says: {error}") from error
         return table
 
     def _alerts(self, rule: Rule, table: pa.Table) -> int:
