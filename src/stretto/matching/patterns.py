@@ -537,7 +537,7 @@ class PatternSet:
         if self._warn_after is not None and first.events >= self._warn_after:
             self._lacking, self._first = self.lacking, None
             if self._lacking:
-                told = lacking_summary(self._lacking, len(self._running.versions), "pattern")
+                told = lacking_summary(self._lacking, first.without, len(self._running.versions), "pattern")
                 warn(f"after {first.events:,} events of the stream: {told}")
 
     def _advance(self, found: list[Checked]) -> Iterator[pa.Table]:

@@ -54,6 +54,7 @@ class Lacking:
         self._found: set[str] = set()
         self._tested: set[str] = set()  #: what those read that are asked
         self.events = 0  #: how many came
+        self.without = 0  #: how many patterns had found nothing when that was asked last
 
     def read(self, table: pa.Table, in_force: InForce) -> None:
         """Keep events, and note their types; ``in_force``: the patterns that hold with the first of them."""
@@ -76,6 +77,7 @@ class Lacking:
         """By id: what the events lack of what patterns ask that hold from the first one on, and have found nothing; in words."""
         since = set(self._first or ())
         asked = [one for one in versions if one in since and one.off is None and one.id not in self._found]
+        self.without = len(asked)
         self._tested = {name for one in asked for name in one.part.tested}
         found: dict[str, list[str]] = {}
         left = {True: MOST_QUERIES, False: MOST_OTHERS}
@@ -141,18 +143,22 @@ class Lacking:
         return conform(self._kept[0], [name for name in attributes if name in names], attributes)
 
 
-def summary(found: Mapping[str, Sequence[str]], patterns: int, noun: str) -> str:
-    """What patterns lack, in one message; ``patterns``: how many there are.
+def summary(found: Mapping[str, Sequence[str]], without: int, patterns: int, noun: str) -> str:
+    """What patterns lack, in one message; ``patterns``: how many there are, ``without``: how many of them have no match.
 
-    >>> print(summary({"a": ["no event has the type 'X'"], "b": ["no event has the type 'X'"]}, 9, "pattern"))
+    >>> found = {"a": ["no event has the type 'X'"], "b": ["no event has the type 'X'"]}
+    >>> print(summary(found, 2, 9, "pattern"))
     no match of 2 of 9 patterns: 'a', 'b': no event has the type 'X'
+    >>> print(summary(found, 5, 9, "pattern"))
+    no match of 5 of 9 patterns; of 2 single events tell why: 'a', 'b': no event has the type 'X'
     """
     whose: dict[str, list[str]] = {}
     for name, told in found.items():
         whose.setdefault(told[0], []).append(name)
     listed = [f"{_named(names)}: {said}" for said, names in list(whose.items())[:TOLD]]
     more = [f"and {counted(len(whose) - TOLD, 'other reason')}"] if len(whose) > TOLD else []
-    return f"no match of {len(found):,} of {counted(patterns, noun)}: {'; '.join([*listed, *more])}"
+    known = "" if len(found) == without else f"; of {len(found):,} single events tell why"
+    return f"no match of {without:,} of {counted(patterns, noun)}{known}: {'; '.join([*listed, *more])}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -263,9 +263,10 @@ class RuleSet:
         """
         roles = self._roles(type=type, time=time, sequence=sequence, stream=stream, time_unit=time_unit)
         found = _matched(self, events, roles, output, budget, on_limit)
-        lacks = {row["rule"]: row["lacks"] for row in found.report.to_pylist() if row["lacks"]}
+        silent = [row for row in found.report.to_pylist() if not row["alerts"] and row["error"] is None]
+        lacks = {row["rule"]: row["lacks"] for row in silent if row["lacks"]}
         if lacks:
-            warn(summary(lacks, len(self.enabled), "rule"))
+            warn(summary(lacks, len(silent), len(self.enabled), "rule"))
         return found
 
     def added_to(self, patterns: NotedPatterns) -> dict[str, str]:
