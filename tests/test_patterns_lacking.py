@@ -166,7 +166,9 @@ def test_patterns_that_are_looked_at_are_bounded(monkeypatch: pytest.MonkeyPatch
     changes += [Change(f"r{at}", "SELECT * FROM S WHERE GONE") for at in range(3)]
     assert list(lacks(changes, events(4))) == ["c0", "q0", "q1", "r0", "r1", "r2"]
     (one,) = told(changes, [events(4)], warn_after=4)
-    assert one.startswith("after 4 events of the stream: no match of 8 of 8 patterns; of 6 single events tell why: 'c0': ")
+    assert one.startswith(
+        "after 4 events of the stream: no match of 8 of 8 patterns; of 6 single events tell why: 'c0': "
+    )
 
 
 def test_a_column_of_types_that_no_pattern_reads() -> None:

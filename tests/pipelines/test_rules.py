@@ -161,7 +161,8 @@ def test_spans(folder: Folder, every: str, alerts: int, kind: pa.DataType) -> No
 
 def test_a_span_beyond_64_bits_is_told_in_full(folder: Folder) -> None:
     text = LEFT.replace("[[rule]]", "[[rule]]\nevery = 99999999999999999999")
-    (row,) = stretto.read_rules(folder(a=text)).match(EVENTS, time="t").report.to_pylist()
+    with pytest.warns(stretto.StrettoWarning, match=r"rule 'left' .*a.toml, line 4\) does not run: every=999"):
+        (row,) = stretto.read_rules(folder(a=text)).match(EVENTS, time="t").report.to_pylist()
     assert row["error"].startswith("every=99999999999999999999 is 99999999999999999999 units of 't'")
 
 
@@ -336,7 +337,9 @@ def test_times_of_rules_that_are_wrong(folder: Folder) -> None:
     wrong = {"a": "true", "b": '"7.5"', "c": "9\nuntil = 3", "d": "2026-01-01T00:00:00Z"}
     rules = stretto.read_rules(folder(a='[events]\ntime = "t"\n' + "".join(rule % one for one in wrong.items())))
     assert ["since = true: expected a time such as" in str(one) for one in rules.problems] == [True]
-    told = {row["rule"]: row["error"] for row in rules.match(EVENTS).report.to_pylist()}
+    with pytest.warns(stretto.StrettoWarning) as warned:
+        told = {row["rule"]: row["error"] for row in rules.match(EVENTS).report.to_pylist()}
+    assert len(warned) == 3
     assert "since is '7.5', which is no value of 't' (int64)" in told["b"]
     assert told["c"] == "it holds until 3, which is not after its since, 9"
     assert "no value of 't' (int64)" in told["d"]
@@ -400,7 +403,14 @@ def test_alerts_and_report(folder: Folder) -> None:
     unknown = '[[rule]]\nid = "country"\nquery = "SELECT * FROM S WHERE LOGIN AS a FILTER a[country = \'x\']"\n'
     off = LEFT.replace("left", "off").replace("severity", "enabled = false\nseverity")
     rules = stretto.read_rules(folder(a=GUESSED, b=LEFT, c=unknown, d=off))
-    alerts = rules.match(EVENTS.take([4, 0, 1, 2, 3, 5, 6]))
+    with pytest.warns(stretto.StrettoWarning) as warned:
+        alerts = rules.match(EVENTS.take([4, 0, 1, 2, 3, 5, 6]))
+    assert [
+        part in str(one.message) for one, part in zip(warned, ["'country' (", "no match of 1 of 3"], strict=True)
+    ] == [
+        True,
+        True,
+    ]
     assert alerts.matches.select(["rule", "severity", "title", "start_time", "end_time", "keys"]).to_pylist() == [
         {
             "rule": "guessed",
@@ -547,7 +557,8 @@ query = 'arcs = [{ source = "a", target = "b", when = "e.usr = 1" }]'
     tests = rules.test(["retries"]).to_pylist()
     assert [(row["passed"], row["found"]) for row in tests] == [(True, 1), (True, 0), (False, None)]
     assert "user" in tests[-1]["why"]
-    alerts = rules.match(EVENTS)
+    with pytest.warns(stretto.StrettoWarning, match="rule 'arc' .* does not run"):
+        alerts = rules.match(EVENTS)
     told = {row["rule"]: row for row in alerts.report.to_pylist()}
     assert told["retries"]["error"] is None
     assert told["retries"]["concerned"] == EVENTS.num_rows
@@ -605,7 +616,8 @@ query = "MATCH_RECOGNIZE (PATTERN (A)"
     assert "c.toml, line 5" in str(problem)
     assert "rule 'form': the clause ends too early" in str(problem)
     assert [row["passed"] for row in rules.test(["burst"]).to_pylist()] == [True, True]
-    alerts = rules.match(EVENTS)
+    with pytest.warns(stretto.StrettoWarning, match="rule 'by-its-text' .* does not run: .* unknown column 'usr'"):
+        alerts = rules.match(EVENTS)
     told = {row["rule"]: row for row in alerts.report.to_pylist()}
     assert "unknown column 'usr'" in told["by-its-text"]["error"]
     alone = stretto.sql(
@@ -758,10 +770,31 @@ def test_rules_of_a_pipeline_that_are_wrong(folder: Folder, tmp_path: Path, monk
             ("[[sink]]", '[[query]]\nname = "Alerts"\ntext = "SELECT * FROM S WHERE A"\n[[sink]]'),
             'name = "alerts": line 15 has this name',
         ),
+        (
+            ("[source]\n", '[[source]]\nname = "b"\nkind = "parquet"\npath = "events"\n\n[[source]]\nname = "a"\n'),
+            "rules read one source, and there are 2",
+        ),
     ):
         path = pipeline(tmp_path, monkeypatch, PIPELINE.replace(*pieces))
         with pytest.raises(PipelineError, match=why):
             load(path)
+
+
+def test_check_tells_of_rules(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As far as the columns are known: here those of a Parquet file, and none of derived ones."""
+    wrong = '[[rule]]\nid = "wrong"\nquery = "SELECT * FROM S WHERE LOGIN AS x FILTER x[usr > 1] PARTITION BY [user]"\n'
+    folder(a=GUESSED, b=wrong, c="[[rule]]\n")
+    told = "warning: rules 'alerts': rule 'wrong' does not run: line 1, column 43: unknown attribute 'usr'"
+    for text, knows in ((PIPELINE, True), (PIPELINE.replace("[events]", '[source.derived]\nx = "1"\n[events]'), False)):
+        code, out, err = run(capsys, "run", "--check", str(pipeline(tmp_path, monkeypatch, text)))
+        assert (code, out) == (0, "pipeline.toml is well formed: 1 source, 1 folder of rules, 1 sink, batch\n")
+        assert "c.toml, line 1, column 3: [[rule]] needs 'id'" in err
+        assert (told in err) == knows
+    folder(a=wrong)
+    code, _, err = run(capsys, "run", "--check", str(pipeline(tmp_path, monkeypatch, PIPELINE)))
+    assert (code, err.splitlines()[-1]) == (2, "error: rules 'alerts': none of them can run")
 
 
 def streaming(text: str) -> str:

@@ -14,7 +14,6 @@ from rich.table import Table as RichTable
 from stretto.cli.files import FAILED, budget_of, read_events, typed_columns
 from stretto.cli.giving import give
 from stretto.cli.options import DataArgument, FormatOption, SequenceOption, TimeUnitOption, TypesOption
-from stretto.errors import warn
 
 if TYPE_CHECKING:
     from stretto.pipelines.rules import RuleSet
@@ -100,7 +99,6 @@ def match(  # noqa: PLR0913 - the options of the command
         budget=budget_of(budget),
         on_limit=on_limit.value,
     )
-    _tell(read, found.report)
     shown = _in_lines(found.report) if report else found.matches
     what = "rule" if report else "match"
     plural = "rules" if report else "matches"
@@ -141,10 +139,3 @@ def _in_lines(report: pa.Table) -> pa.Table:
     """The report with the first line of each error."""
     first = [None if one is None else one.partition("\n")[0] for one in report.column("error").to_pylist()]
     return report.set_column(report.column_names.index("error"), "error", pa.array(first, pa.string()))
-
-
-def _tell(rules: RuleSet, report: pa.Table) -> None:
-    """Warn of rules that did not run."""
-    for rule, row in zip(rules.enabled, report.to_pylist(), strict=True):
-        if row["error"] is not None and row["concerned"] is None:  # one that was switched off has been told
-            warn(f"rule '{rule.id}' ({rule.file}, {rule.where}) does not run: {row['error']}")

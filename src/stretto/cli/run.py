@@ -29,11 +29,13 @@ def run(
     try:
         from stretto import pipelines
         from stretto.pipelines.display import display
+        from stretto.pipelines.ruling import tell_of_rules
     except ModuleNotFoundError as error:
         raise OptionError(f"this needs the package {error.name}: pip install 'stretto[spark]'") from error
     try:
         plan = pipelines.load(file)
         if check:
+            tell_of_rules(plan)
             typer.echo(f"{file} is well formed: {_counted(plan)}")
             return
         with _terminable(), display() as show:

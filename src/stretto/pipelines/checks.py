@@ -170,7 +170,11 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
         yield from _asked_keys(plan, query, path, label)
     for number, rules in enumerate(plan.rules):
         path = ("rules", number)
-        yield from _asked_keys(plan, rules, path, f"{plan.file.label(path)} '{rules.name}'")
+        label = f"{plan.file.label(path)} '{rules.name}'"
+        if len(plan.sources) > 1:
+            told = f"{label}: rules read one source, and there are {len(plan.sources)}"
+            yield plan.file.problem(path, told, at_key=True)
+        yield from _asked_keys(plan, rules, path, label)
 
 
 def _asked_keys(plan: Plan, asked: model.Asked, path: KeyPath, label: str) -> Iterator[Problem]:

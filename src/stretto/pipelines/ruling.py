@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from stretto.errors import OptionError, warn
 from stretto.matching.patterns import PatternSet
 from stretto.pipelines import model, sources
 from stretto.pipelines.plan import Plan
+from stretto.pipelines.queries import known_columns
 from stretto.pipelines.reloading import CHANGES, Reloaded
 from stretto.pipelines.rules import RuleSet, read_rules
 from stretto.pipelines.rules.ruleset import SHOWN, noted
@@ -20,6 +21,9 @@ from stretto.spark.frames import arrow_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+#: Tells the rules that do not fit the events: why, by id.
+Fit = Callable[[RuleSet], dict[str, str]]
 
 
 def alerts(
@@ -33,25 +37,12 @@ def alerts(
     Raises
     ------
     OptionError
-        No rule is left, or there are several sources.
+        No rule is left.
     """
-    roles = plan.events
-    if len(events) > 1:
-        raise OptionError(f"rules '{rules.name}': rules read one source, and there are {len(events)}")
-    df = next(iter(events.values())).good
-    named: dict[str, Any] = {
-        "type": roles.type or None,
-        "time": roles.time,
-        "stream": roles.stream,
-        "time_unit": roles.time_unit,
-    }
+    roles, df = plan.events, next(iter(events.values())).good
     columns = {name: kind for name, kind in arrow_fields(df).items() if kind is not None}
-
-    def fit(read: RuleSet) -> dict[str, str]:
-        """The rules that do not fit the columns: why, by id."""
-        return read.added_to(noted(PatternSet(columns, **named, by=rules.by, measures=True)))
-
-    options: dict[str, Any] = {"by": rules.by, **named, "sequence": sources.common_sequence(events)}
+    fit = _fit(plan, rules, columns)
+    options: dict[str, Any] = {"by": rules.by, **_roles(plan), "sequence": sources.common_sequence(events)}
     options |= {"event_id": roles.event_id, "output": rules.output, "valuations": rules.valuations}
     options |= {"shown": SHOWN, "measures": True, "budget": rules.budget, "on_limit": rules.on_limit}
     folder = plan.locate(rules.path)
@@ -76,7 +67,36 @@ def alerts(
     return _named(found), reloaded
 
 
-def _known(folder: str, name: str, fit: Any) -> pa.Table:
+def tell_of_rules(plan: Plan) -> None:
+    """Warn of the rules that will not run, as far as the columns are known without Spark.
+
+    Raises
+    ------
+    OptionError
+        No rule is left.
+    """
+    columns = known_columns(plan, plan.sources[0])
+    for rules in plan.rules:
+        fit: Fit = (lambda _: {}) if columns is None else _fit(plan, rules, columns)
+        _known(plan.locate(rules.path), rules.name, fit)
+
+
+def _roles(plan: Plan) -> dict[str, Any]:
+    """The roles of columns, as a set of patterns takes them."""
+    roles = plan.events
+    return {"type": roles.type or None, "time": roles.time, "stream": roles.stream, "time_unit": roles.time_unit}
+
+
+def _fit(plan: Plan, rules: model.Rules, columns: Mapping[str, pa.DataType]) -> Fit:
+    """What tells the rules that do not fit the columns."""
+
+    def fit(read: RuleSet) -> dict[str, str]:
+        return read.added_to(noted(PatternSet(columns, **_roles(plan), by=rules.by, measures=True)))
+
+    return fit
+
+
+def _known(folder: str, name: str, fit: Fit) -> pa.Table:
     """The rules that can run, as a table of patterns; of the others a warning tells why they cannot."""
     rules = read_rules(folder)
     for problem in rules.problems:

@@ -234,8 +234,8 @@ class RuleSet:
     ) -> Alerts:
         """Match all enabled rules in one pass (:class:`stretto.PatternSet`).
 
-        A rule that does not fit the events, or that a set of patterns does not take, is told in the report, and the others run. One
-        warning tells of the rules that have no match because no event has what they ask for.
+        A rule that does not fit the events, or that a set of patterns does not take, is told in the report and as a warning, and the
+        others run. One warning tells of the rules that have no match because no event has what they ask for.
 
         Parameters
         ----------
@@ -263,6 +263,9 @@ class RuleSet:
         """
         roles = self._roles(type=type, time=time, sequence=sequence, stream=stream, time_unit=time_unit)
         found = _matched(self, events, roles, output, budget, on_limit)
+        for rule, row in zip(self.enabled, found.report.to_pylist(), strict=True):
+            if row["error"] is not None and row["concerned"] is None:  # one that was switched off has been told
+                warn(f"rule '{rule.id}' ({rule.file}, {rule.where}) does not run: {row['error']}")
         silent = [row for row in found.report.to_pylist() if not row["alerts"] and row["error"] is None]
         lacks = {row["rule"]: row["lacks"] for row in silent if row["lacks"]}
         if lacks:
