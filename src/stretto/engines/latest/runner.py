@@ -134,7 +134,7 @@ class LatestRunner(Intake):
         state, machine = self.state, self.program.machine
         chain = state.chains(self.partitions)[0]
         node, step = chain[:, 0], np.where(chain[:, 1] < 0, state.steps - 1, chain[:, 1])
-        nodes, seen = state.nodes, state.parts.seen
+        nodes, seen = state.nodes, state.by_key.seen
         key, position = nodes.key[node], nodes.position[node]
         low = self._low_bound
         if self.measured is not None and self.last_time is not None:
@@ -153,7 +153,7 @@ class LatestRunner(Intake):
         if not super().idle:
             return False
         if isinstance(self.state, SampleState):
-            return self.partitions == 0 or not self.state.samples.number[: self.partitions].any()
+            return self.partitions == 0 or not self.state.by_key.number[: self.partitions].any()
         return not self._lasting(self.partitions, self._low_bound).any()
 
     def save(self, section: Section) -> None:
@@ -203,10 +203,10 @@ class LatestRunner(Intake):
         """Call the kernel; what stopped it."""
         state = self.state
         if isinstance(state, SampleState):
-            return int(sample(events, machine, state.samples, state.out, state.chosen, state.registers))
+            return int(sample(events, machine, state.by_key, state.out, state.chosen, state.registers))
         if isinstance(state, JoinState):
-            return int(join(events, machine, state.joined, state.out, state.registers))
-        return int(advance(events, machine, state.nodes, state.parts, state.out, state.registers))
+            return int(join(events, machine, state.by_key, state.out, state.registers))
+        return int(advance(events, machine, state.nodes, state.by_key, state.out, state.registers))
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
         """The events to visit, and from which start on windows are open after the batch."""
@@ -256,7 +256,7 @@ class LatestRunner(Intake):
         """Matches whose missing event has not come in time."""
         state = self.state
         machine = self.program.machine._replace(silent=silent)
-        while expire(low, machine, state.nodes, state.parts, state.out, state.registers) != _jit.DONE:
+        while expire(low, machine, state.nodes, state.by_key, state.out, state.registers) != _jit.DONE:
             yield self._drain()
         if state.registers[s.ROWS]:
             yield self._drain()
@@ -289,8 +289,8 @@ class LatestRunner(Intake):
         if isinstance(state, JoinState):
             alive: Bits = state.holding(count)
         else:
-            sweep(count, low, state.nodes, state.parts, state.registers)
-            alive = np.asarray((state.parts.head[:count] != s.NIL).any(axis=1) | self._lasting(count, low))
+            sweep(count, low, state.nodes, state.by_key, state.registers)
+            alive = np.asarray((state.by_key.head[:count] != s.NIL).any(axis=1) | self._lasting(count, low))
             waiting = state.nodes.timer[: int(state.registers[s.TIMERS])]
             alive[state.nodes.key[waiting]] = True
         if self.tests is not None and 2 * np.count_nonzero(alive) < count:
@@ -299,4 +299,4 @@ class LatestRunner(Intake):
     def _lasting(self, count: int, low: int) -> Bits:
         """The keys of which an event was seen that must not come before a match that is still to begin."""
         before = np.flatnonzero(self.program.machine.behind < 0)
-        return np.asarray((self.state.parts.seen[:count][:, before] >= max(low, 0)).any(axis=1))
+        return np.asarray((self.state.by_key.seen[:count][:, before] >= max(low, 0)).any(axis=1))

@@ -25,6 +25,8 @@ _KEPT = ("spoilt", "before", "key")
 class LatestState:
     """The arrays of one stream: ``steps`` events that must come, ``seen`` that are looked for besides."""
 
+    by_key: Any  #: arrays with a row for each key
+
     def __init__(self, steps: int, seen: int, capacity: int) -> None:
         self.steps, self.seen = steps, seen
         self.registers = np.zeros(s.REGISTERS, np.int64)
@@ -36,9 +38,10 @@ class LatestState:
         self.registers[s.HEAD] = 1
         self.registers[[s.FREE, s.LIVE, s.TIMERS]] = 0
         self.nodes = Nodes(*(np.zeros(size, np.int64) for _ in Nodes._fields))
-        self.parts = self._parts(1)
+        self.by_key = self._fresh(1)
 
-    def _parts(self, keys: int) -> Parts:
+    def _fresh(self, keys: int) -> Any:
+        """Keys of which nothing is known."""
         return Parts(np.zeros((keys, max(0, self.steps - 1)), np.int64), np.full((keys, self.seen), -1, np.int64))
 
     def _output(self, rows: int) -> Out:
@@ -48,12 +51,12 @@ class LatestState:
 
     def fit(self, keys: int) -> None:
         """Room for ``keys``."""
-        have = self.parts.head.shape[0]
+        have = len(self.by_key[0])
         if have < keys:
-            wider = self._parts(max(keys, 2 * have))
-            for old, new in zip(self.parts, wider, strict=True):
+            wider = self._fresh(max(keys, 2 * have))
+            for old, new in zip(self.by_key, wider, strict=True):
                 new[:have] = old
-            self.parts = wider
+            self.by_key = wider
             self._check_room()
 
     def grow_nodes(self) -> None:
@@ -68,15 +71,15 @@ class LatestState:
         if taken > most:
             raise LimitError(
                 f"partial matches take more than {most >> 20:,} MiB ({self.registers[s.LIVE]:,} events of "
-                f"{self.parts.head.shape[0]:,} keys): a narrower maxspan keeps fewer"
+                f"{len(self.by_key[0]):,} keys): a narrower maxspan keeps fewer"
             )
 
     def renumber(self, renamed: I64, rows: I64) -> None:
         """Keys have new numbers; ``rows`` are those that stay, in their order."""
-        fresh = self._parts(max(1, rows.size))
-        for old, new in zip(self.parts, fresh, strict=True):
+        fresh = self._fresh(max(1, rows.size))
+        for old, new in zip(self.by_key, fresh, strict=True):
             new[: rows.size] = old[rows]
-        self.parts = fresh
+        self.by_key = fresh
         live = slice(1, int(self.registers[s.HEAD]))
         keys = self.nodes.key[live]
         keys[:] = np.where(keys < renamed.size, renamed[np.minimum(keys, renamed.size - 1)], 0)
@@ -94,7 +97,7 @@ class LatestState:
         """All chains: of each its last node and its step (−1: it waits); and the positions of each, from its last event on."""
         most = int(self.registers[s.LIVE])
         chain, position = np.zeros(2 * most + 2, np.int64), np.zeros(most + 1, np.int64)
-        count = int(listed(keys, self.nodes, self.parts, self.registers, chain, position))
+        count = int(listed(keys, self.nodes, self.by_key, self.registers, chain, position))
         return chain[: 2 * count].reshape(count, 2), position[:most]
 
     def live(self, keys: int) -> I64:
@@ -104,7 +107,7 @@ class LatestState:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for group in (self.nodes, self.parts, self.out) for array in group)
+        return sum(array.nbytes for group in (self.nodes, self.by_key, self.out) for array in group)
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 
@@ -116,7 +119,7 @@ class LatestState:
         arrays |= {f"chains.{name}": getattr(self.nodes, name)[chain[:, 0]] for name in _KEPT}
         arrays["chains.length"] = self._lengths(chain)
         arrays["positions"] = position.copy()
-        arrays["seen"] = self.parts.seen[:keys].ravel()
+        arrays["seen"] = self.by_key.seen[:keys].ravel()
         arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
 
     def _lengths(self, chain: NDArray[Any]) -> I64:
@@ -130,7 +133,7 @@ class LatestState:
             raise ValueError("positions")
         self._begin(2 * position.size + 2)
         self.fit(max(1, keys))
-        self.parts.seen[:keys] = arrays["seen"].reshape(keys, self.seen)
+        self.by_key.seen[:keys] = arrays["seen"].reshape(keys, self.seen)
         nodes, registers = self.nodes, self.registers
         last = np.cumsum(lengths) - lengths + 1  # node k+1 holds position k
         every = np.arange(1, position.size + 1)
@@ -144,7 +147,7 @@ class LatestState:
         registers[s.HEAD], registers[s.LIVE] = position.size + 1, position.size
         step, key = arrays["chains.step"], arrays["chains.key"]
         goes = step >= 0
-        self.parts.head[key[goes], step[goes]] = last[goes]
+        self.by_key.head[key[goes], step[goes]] = last[goes]
         waits = last[~goes][np.argsort(nodes.start[last[~goes]], kind="stable")]  # sorted, which is a heap
         nodes.timer[: waits.size] = waits
         registers[s.TIMERS] = waits.size
@@ -156,42 +159,28 @@ class SampleState(LatestState):
 
     def __init__(self, steps: int, seen: int, capacity: int) -> None:
         super().__init__(steps, seen, capacity)
-        self.samples = self._samples(1)
         self.out = self._output(max(steps, capacity))
         self.chosen = np.zeros(steps, np.int64)
 
-    def _samples(self, keys: int) -> Samples:
+    def _fresh(self, keys: int) -> Samples:
         return Samples(np.zeros((keys, self.steps, self.steps), np.int64), np.zeros((keys, self.steps + 1), np.int64))
-
-    def fit(self, keys: int) -> None:
-        have = self.samples.number.shape[0]
-        if have < keys:
-            wider = self._samples(max(keys, 2 * have))
-            for old, new in zip(self.samples, wider, strict=True):
-                new[:have] = old
-            self.samples = wider
-            self._check_room()
 
     def live(self, keys: int) -> I64:
         """The positions of the events of keys that have no sample yet; sorted."""
-        position, count = (one[:keys] for one in self.samples)
+        position, count = (one[:keys] for one in self.by_key)
         some = np.arange(self.steps) < count[:, : self.steps, None]
         return np.unique(position[some & (count[:, self.steps] == 0)[:, None, None]])
 
-    @property
-    def nbytes(self) -> int:
-        return int(super().nbytes + sum(array.nbytes for array in self.samples))
-
     def save(self, section: Section, keys: int) -> None:
         """Write the first events of each step by key."""
-        section.arrays["samples.position"] = self.samples.position[:keys].ravel()
-        section.arrays["samples.number"] = self.samples.number[:keys].ravel()
+        section.arrays["samples.position"] = self.by_key.position[:keys].ravel()
+        section.arrays["samples.number"] = self.by_key.number[:keys].ravel()
         section.arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
 
     def load(self, section: Section, keys: int) -> None:
         """Take over what :meth:`save` wrote."""
         self.fit(keys)
-        for name, array in self.samples._asdict().items():
+        for name, array in self.by_key._asdict().items():
             array[:keys] = section.arrays[f"samples.{name}"].reshape((keys, *array.shape[1:]))
         self.registers[[s.VISITED, s.TRIGGERS, s.LOW]] = section.arrays["counts"]
 
@@ -201,49 +190,29 @@ class JoinState(LatestState):
 
     def __init__(self, steps: int, seen: int, capacity: int) -> None:
         super().__init__(steps, seen, capacity)
-        self.joined = self._joined(1)
         self.out = self._output(max(steps, capacity))
 
-    def _joined(self, keys: int) -> Joined:
+    def _fresh(self, keys: int) -> Joined:
         return Joined(np.full((keys, self.steps), -1, np.int64), np.zeros(keys, np.int64))
-
-    def fit(self, keys: int) -> None:
-        have = self.joined.number.size
-        if have < keys:
-            wider = self._joined(max(keys, 2 * have))
-            for old, new in zip(self.joined, wider, strict=True):
-                new[:have] = old
-            self.joined = wider
-            self._check_room()
 
     def holding(self, keys: int) -> NDArray[np.bool_]:
         """Which keys hold an event."""
-        return self.joined.number[:keys] > 0
-
-    def renumber(self, renamed: I64, rows: I64) -> None:
-        fresh = self._joined(max(1, rows.size))
-        for old, new in zip(self.joined, fresh, strict=True):
-            new[: rows.size] = old[rows]
-        self.joined = fresh
+        return self.by_key.number[:keys] > 0
 
     def live(self, keys: int) -> I64:
         """The positions of all events that keys hold; sorted."""
-        position = self.joined.position[:keys]
+        position = self.by_key.position[:keys]
         return np.unique(position[position >= 0])
-
-    @property
-    def nbytes(self) -> int:
-        return int(super().nbytes + sum(array.nbytes for array in self.joined))
 
     def save(self, section: Section, keys: int) -> None:
         """Write the event of each step by key."""
-        section.arrays["joined.position"] = self.joined.position[:keys].ravel()
+        section.arrays["joined.position"] = self.by_key.position[:keys].ravel()
         section.arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
 
     def load(self, section: Section, keys: int) -> None:
         """Take over what :meth:`save` wrote."""
         self.fit(keys)
-        position, number = self.joined
+        position, number = self.by_key
         position[:keys] = section.arrays["joined.position"].reshape(keys, self.steps)
         number[:] = (position >= 0).sum(axis=1)
         self.registers[s.LIVE] = number.sum()
