@@ -20,6 +20,20 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def longer(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """An array with ``size`` rows: a copy with zeros behind the old content, or the array itself where it has as many."""
+    if array.shape[0] >= size:
+        return array
+    found = np.zeros((size, *array.shape[1:]), array.dtype)
+    found[: array.shape[0]] = array
+    return found
+
+
+def roomy(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """The same with room for more: where it has fewer rows than ``size``, at least twice as many as it had."""
+    return array if array.shape[0] >= size else longer(array, max(size, 2 * array.shape[0]))
+
+
 def bits_of(buffer: pa.Buffer, offset: int, length: int) -> Bits:
     """Read a bitmap as bool, from bit ``offset`` on."""
     data = np.frombuffer(buffer, np.uint8)[offset >> 3 : (offset + length + 7) >> 3]

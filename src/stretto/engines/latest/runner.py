@@ -287,7 +287,7 @@ class LatestRunner(Intake):
         if isinstance(state, SampleState):
             return
         if isinstance(state, JoinState):
-            alive: Bits = state.holding(count)
+            alive: Bits = state.by_key.number[:count] > 0
         else:
             sweep(count, low, state.nodes, state.by_key, state.registers)
             alive = np.asarray((state.by_key.head[:count] != s.NIL).any(axis=1) | self._lasting(count, low))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.columns.arrays import longer
 from stretto.engines.api import Matches
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.kernels import listed
@@ -62,7 +63,7 @@ class LatestState:
     def grow_nodes(self) -> None:
         """Room for twice as many nodes."""
         size = 2 * self.nodes.position.size + self.steps
-        self.nodes = Nodes(*(_longer(one, size) for one in self.nodes))
+        self.nodes = Nodes(*(longer(one, size) for one in self.nodes))
         self._check_room()
 
     def _check_room(self) -> None:
@@ -195,10 +196,6 @@ class JoinState(LatestState):
     def _fresh(self, keys: int) -> Joined:
         return Joined(np.full((keys, self.steps), -1, np.int64), np.zeros(keys, np.int64))
 
-    def holding(self, keys: int) -> NDArray[np.bool_]:
-        """Which keys hold an event."""
-        return self.by_key.number[:keys] > 0
-
     def live(self, keys: int) -> I64:
         """The positions of all events that keys hold; sorted."""
         position = self.by_key.position[:keys]
@@ -217,9 +214,3 @@ class JoinState(LatestState):
         number[:] = (position >= 0).sum(axis=1)
         self.registers[s.LIVE] = number.sum()
         self.registers[[s.VISITED, s.TRIGGERS, s.LOW]] = section.arrays["counts"]
-
-
-def _longer(array: I64, size: int) -> I64:
-    longer = np.zeros(size, np.int64)
-    longer[: array.size] = array
-    return longer

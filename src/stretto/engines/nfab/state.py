@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.columns.arrays import longer
 from stretto.engines.api import Matches
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.cleaning import collect, list_runs
@@ -69,7 +68,7 @@ class NfabState:
         """Add ``more`` free runs."""
         old = self.runs
         size = old.state.size
-        fresh = Runs(*(_longer(array, size + more) for array in old))
+        fresh = Runs(*(longer(array, size + more) for array in old))
         fresh.next[size : size + more] = np.arange(size + 1, size + more + 1)
         fresh.next[size + more - 1] = self.registers[s.FREE]
         self.registers[s.FREE] = size
@@ -80,7 +79,7 @@ class NfabState:
         """Room for ``partitions``."""
         if self.parts.head.size < partitions:
             size = max(partitions, 2 * self.parts.head.size)
-            self.parts = Parts(*(_longer(array, size) for array in self.parts))
+            self.parts = Parts(*(longer(array, size) for array in self.parts))
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 
@@ -113,10 +112,10 @@ class NfabState:
         nodes = arrays["nodes.previous"].size
         for name, array in self.nodes._asdict().items():
             if name != "P" or self.columns:
-                longer = np.zeros((max(array.shape[0], 2 * nodes + 2), *array.shape[1:]), np.int64)
-                longer[0] = array[0]
-                longer[1 : nodes + 1] = arrays[f"nodes.{name}"].reshape((nodes, *array.shape[1:]))
-                self.nodes = self.nodes._replace(**{name: longer})
+                wider = np.zeros((max(array.shape[0], 2 * nodes + 2), *array.shape[1:]), np.int64)
+                wider[0] = array[0]
+                wider[1 : nodes + 1] = arrays[f"nodes.{name}"].reshape((nodes, *array.shape[1:]))
+                self.nodes = self.nodes._replace(**{name: wider})
         runs = {name: arrays[f"runs.{name}"].astype(np.int64) for name in self.runs._fields if name != "next"}
         runs["V"] = _with_carries(runs["V"], runs["state"].size, slots)
         self._load_runs(runs)
@@ -186,9 +185,9 @@ class NfabState:
         while 2 * (used + need) > size:
             size *= 2
         if size > self.nodes.previous.size:
-            P = self.nodes.P if self.nodes.P.shape[0] == 1 else _longer(self.nodes.P, size)
-            longer = {name: _longer(array, size) for name, array in self.nodes._asdict().items() if name != "P"}
-            self.nodes = Nodes(**longer, P=P)
+            P = self.nodes.P if self.nodes.P.shape[0] == 1 else longer(self.nodes.P, size)
+            others = {name: longer(array, size) for name, array in self.nodes._asdict().items() if name != "P"}
+            self.nodes = Nodes(**others, P=P)
 
     def collect(self, low: int) -> int:
         """Keep what is reachable; how many slots are in use."""
@@ -231,7 +230,7 @@ class NfabState:
         size = 1 << (need - 1).bit_length()
         old = self.scratch
         kept = {
-            name: _longer(getattr(old, name), max(size, getattr(old, name).size))
+            name: longer(getattr(old, name), max(size, getattr(old, name).size))
             for name in ("stack", "depth", "owner", "path", "spot", "mark", "timer", "serial")
         }
         self.scratch = _scratch(size)._replace(**kept)
@@ -239,9 +238,7 @@ class NfabState:
     def grow_stack(self) -> None:
         need = int(self.registers[s.NEED])
         old = self.scratch
-        grown = {
-            name: _longer(getattr(old, name), need) for name in ("stack", "depth", "owner", "path", "spot", "mark")
-        }
+        grown = {name: longer(getattr(old, name), need) for name in ("stack", "depth", "owner", "path", "spot", "mark")}
         self.scratch = old._replace(**grown)
 
     def fit_counts(self) -> None:
@@ -305,15 +302,6 @@ def _scratch(size: int) -> Scratch:
 def new_output(rows: int, cells: int) -> Output:
     start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
     return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), np.empty(0, np.int64))
-
-
-def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """A copy with ``size`` rows, zero behind the old content."""
-    if array.shape[0] >= size:
-        return array
-    longer = np.zeros((size, *array.shape[1:]), array.dtype)
-    longer[: array.shape[0]] = array
-    return longer
 
 
 def _with_carries(V: NDArray[np.int64], count: int, slots: list[Slot]) -> NDArray[np.int64]:

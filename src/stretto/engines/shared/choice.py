@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.budget import Budget, described_bytes
-from stretto.columns.arrays import numbers_of, reals_of_decimals, valid_of
+from stretto.columns.arrays import numbers_of, reals_of_decimals, roomy, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.columns.vectorized import computed
@@ -272,11 +272,11 @@ class Choice:
                 "hint: a smaller number, or a narrower WITHIN"
             )
         lists = {
-            name: _longer(getattr(picker.lists, name), 2 * picker.lists.node.size)
+            name: roomy(getattr(picker.lists, name), 2 * picker.lists.node.size)
             for name in ("score", "start", "node", "below", "next")
         }
         room = 2 * picker.scratch.waiting.size
-        scratch = {name: _longer(getattr(picker.scratch, name), room) for name in ("waiting", "cursor", "spot", "mark")}
+        scratch = {name: roomy(getattr(picker.scratch, name), room) for name in ("waiting", "cursor", "spot", "mark")}
         self.picker = picker._replace(lists=picker.lists._replace(**lists), scratch=picker.scratch._replace(**scratch))
 
     def drain(self, told: Callable[[Matches], None]) -> Iterator[Matches]:
@@ -318,7 +318,7 @@ class Choice:
         assert self.groups is not None
         bounds, count = self.picker.bounds, len(self.groups)
         if count > bounds.window.shape[0]:
-            self.picker = self.picker._replace(bounds=Bounds(*(_longer(array, 2 * count) for array in bounds)))
+            self.picker = self.picker._replace(bounds=Bounds(*(roomy(array, 2 * count) for array in bounds)))
 
     def _raise_bounds(self) -> None:
         """A match must be as good as the last one that its group has, where that has as many as are asked for."""
@@ -418,7 +418,7 @@ def _values(events: int, items: int, scores: np.dtype[Any], holds: NDArray[np.bo
 def _with_room(values: Values, events: int) -> Values:
     """The same with room for so many events."""
     position, time, value, holds = values
-    return Values(_longer(position, events), _longer(time, events), _longer(value, events), holds)
+    return Values(roomy(position, events), roomy(time, events), roomy(value, events), holds)
 
 
 def _memo(sets: int, slots: int, scores: np.dtype[Any]) -> Memo:
@@ -452,12 +452,3 @@ def _picked(rows: int, cells: int, scores: np.dtype[Any]) -> Picked:
     return Picked(
         start, end, stop, np.zeros(cells, np.int64), np.zeros(cells, np.int32), np.zeros(rows, scores), group, window
     )
-
-
-def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """A copy with room for so many, at least twice as long where there is less, zero behind the old content."""
-    if array.shape[0] >= size:
-        return array
-    longer = np.zeros((max(size, 2 * array.shape[0]), *array.shape[1:]), array.dtype)
-    longer[: array.shape[0]] = array
-    return longer

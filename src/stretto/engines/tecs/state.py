@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.columns.arrays import roomy
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import counts_for
 from stretto.engines.tecs import structure as s
@@ -89,28 +88,28 @@ class State:
 
     def grow_arena(self) -> None:
         arena = self.records.arena
-        self.records = Records(self.records.head, _longer(arena, arena.size + self._need()))
+        self.records = Records(self.records.head, roomy(arena, arena.size + self._need()))
 
     def grow_active(self) -> None:
         need = self._need()
-        self.cells = Cells(*(_longer(array, need) for array in self.cells))
+        self.cells = Cells(*(roomy(array, need) for array in self.cells))
         by_state, by_entry = self.work[:2], self.work[2:]
-        self.work = Work(*by_state, *(_longer(array, need) for array in by_entry))
+        self.work = Work(*by_state, *(roomy(array, need) for array in by_entry))
 
     def fit_states(self, states: int) -> None:
         """Room for ``states`` automaton states in the scratch space."""
         work = self.work
         if work.slot.size < states:
-            self.work = work._replace(slot=_longer(work.slot, states), epoch=_longer(work.epoch, states))
+            self.work = work._replace(slot=roomy(work.slot, states), epoch=roomy(work.epoch, states))
 
     def fit_partitions(self, partitions: int) -> None:
         """Room for ``partitions`` records."""
         if self.records.head.size < partitions:
-            self.records = Records(_longer(self.records.head, partitions), self.records.arena)
+            self.records = Records(roomy(self.records.head, partitions), self.records.arena)
 
     def grow_stack(self) -> None:
         need = max(self._need(), 2 * self.stack.node.size)
-        self.stack = Stack(*(_longer(array, need) for array in self.stack))
+        self.stack = Stack(*(roomy(array, need) for array in self.stack))
 
     def fit_counts(self) -> None:
         """Room to count matches; nothing is known yet of nodes that were numbered anew."""
@@ -195,12 +194,3 @@ def _output(rows: int, cells: int, tells_visits: bool) -> Output:
     start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
     visit = np.empty(rows if tells_visits else 0, np.int64)
     return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), visit)
-
-
-def _longer(array: NDArray[Any], need: int) -> NDArray[Any]:
-    """A copy with room for ``need`` elements, at least twice as long, zero behind the old content."""
-    if array.size >= need:
-        return array
-    longer = np.zeros(max(need, 2 * array.size), array.dtype)
-    longer[: array.size] = array
-    return longer

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
+from stretto.columns.arrays import roomy
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
@@ -26,7 +27,7 @@ from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.structure import Events
 from stretto.errors import LimitError
 from stretto.frame import Section
-from stretto.matching.many.keys import HALF, longer, renewed
+from stretto.matching.many.keys import HALF, renewed
 from stretto.matching.many.other import PLACES, OtherRun
 from stretto.matching.many.parts import Part, QueryPart
 from stretto.matching.many.prefixes import Lead
@@ -127,7 +128,7 @@ class _PairRunner(NfabRunner):
     def fit_slots(self, count: int) -> None:
         """Room for so many."""
         self.programs += [None] * (count - len(self.programs))
-        self.constants = longer(self.constants, count)
+        self.constants = roomy(self.constants, count)
         if self.keys is None:
             self.slot_of = np.arange(len(self.programs))
             self.state.fit_partitions(len(self.programs))
@@ -149,7 +150,7 @@ class _PairRunner(NfabRunner):
         if self.measured is not None:
             self.last_measure = self.last_time
         if self.keys is not None:
-            self.slot_of = longer(self.slot_of, len(self.keys))
+            self.slot_of = roomy(self.slot_of, len(self.keys))
             self.slot_of[part] = slot
         self.state.fit_partitions(self.partitions)
         rows = np.arange(which.size)
@@ -244,7 +245,7 @@ class _PairRunner(NfabRunner):
     def _keep(self, alive: NDArray[np.bool_]) -> tuple[I64, I64] | None:
         fresh = super()._keep(alive)
         if fresh is not None and self.keys is not None and self.numbers is not None:
-            self.slot_of = longer(self.slot_of[fresh[1]], 1)
+            self.slot_of = roomy(self.slot_of[fresh[1]], 1)
             self.keys = renewed(self.keys, self.numbers)
         return fresh
 
@@ -258,7 +259,7 @@ class _PairRunner(NfabRunner):
 
     def load(self, section: Section) -> None:
         if self.keys is not None:
-            self.slot_of = longer(section.arrays["slot"].astype(np.int64), 1)
+            self.slot_of = roomy(section.arrays["slot"].astype(np.int64), 1)
         super().load(section)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.automata.determinize import AMBIGUOUS
+from stretto.columns.arrays import roomy
 from stretto.columns.keys import KeyTable
 from stretto.engines.api import Matches
 from stretto.engines.tecs import structure as s
@@ -30,7 +31,7 @@ from stretto.engines.tecs.kernels import CONSUME_PARTITION, Events
 from stretto.engines.tecs.labels import Trace, resolved
 from stretto.engines.tecs.runner import renumbered
 from stretto.frame import Section
-from stretto.matching.many.keys import HALF, longer, renewed
+from stretto.matching.many.keys import HALF, renewed
 from stretto.matching.many.parts import Part
 from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import chosen
@@ -113,7 +114,7 @@ class JointRun(Driver):
 
     def _take_slot(self, slot: int, part: Part) -> None:
         arrays = self._model, self._initial, self._since, self.lead
-        self._model, self._initial, self._since, self.lead = (longer(array, self._slots) for array in arrays)
+        self._model, self._initial, self._since, self.lead = (roomy(array, self._slots) for array in arrays)
         self.lead[slot] = slot
         self._model[slot] = self.program.number(part.model)
         self._initial[slot] = self.program.initial(int(self._model[slot]))
@@ -218,7 +219,7 @@ class JointRun(Driver):
                 rows, slots, cls, low, key = rows[known], slots[known], cls[known], low[known], key[known]
             lead = self.lead[slots]
             part = self.keys.ids([pa.array(lead << HALF | key)])
-            self._slot = longer(self._slot, len(self.keys))
+            self._slot = roomy(self._slot, len(self.keys))
             self._slot[part] = lead
             self.state.fit_partitions(len(self.keys))
         self.program.widen(cls)
@@ -270,7 +271,7 @@ class JointRun(Driver):
     def _keep(self, alive: NDArray[np.bool_]) -> tuple[I64, I64] | None:
         fresh = super()._keep(alive)
         if fresh is not None and self.keys is not None:
-            self._slot = longer(self._slot[fresh[1]], 1)
+            self._slot = roomy(self._slot[fresh[1]], 1)
             assert self._numbers is not None
             self.keys = renewed(self.keys, self._numbers)
         return fresh
@@ -348,7 +349,7 @@ class JointRun(Driver):
 
     def load(self, section: Section) -> None:
         if self.keys is not None:
-            self._slot = longer(section.arrays["slot"].astype(np.int64), 1)
+            self._slot = roomy(section.arrays["slot"].astype(np.int64), 1)
         super().load(section)
 
     def _load_states(self, section: Section) -> I64:

@@ -70,11 +70,11 @@ class OwnNumbers:
         if self._shared is not shared:
             self._shared, self._own = shared, np.zeros(0, np.int32)
         if self._own.size <= len(shared):
-            longer = np.full(2 * len(shared) + 1, UNKNOWN, np.int32)
+            wider = np.full(2 * len(shared) + 1, UNKNOWN, np.int32)
             if self._own.size:
-                longer[: self._own.size - 1] = self._own[:-1]
-            longer[-1] = -1  # what −1 looks up
-            self._own = longer
+                wider[: self._own.size - 1] = self._own[:-1]
+            wider[-1] = -1  # what −1 looks up
+            self._own = wider
         asked = shared.numbers[rows]
         found = self._own[asked].astype(np.int64)
         new = np.flatnonzero(found == UNKNOWN)
@@ -98,12 +98,3 @@ def renewed(pairs: KeyTable, numbers: KeyTable) -> KeyTable:
     fresh = KeyTable([pa.int64()])
     fresh.ids([pa.array((words >> HALF) << HALF | renamed[key])])
     return fresh
-
-
-def longer(array: I64, size: int) -> I64:
-    """An array with room for so many."""
-    if array.size >= size:
-        return array
-    found = np.zeros(max(size, 2 * array.size), np.int64)
-    found[: array.size] = array
-    return found

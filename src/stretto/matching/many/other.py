@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
+from stretto.columns.arrays import longer
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
 from stretto.engines.around import AroundRun
@@ -190,7 +191,7 @@ class _Places:
         stop = self._count + positions.size
         if stop > self._position.size or self._time.dtype != times.dtype:
             size = max(stop, 2 * self._count)
-            self._position, self._time = _longer(self._position, size), _longer(self._time.astype(times.dtype), size)
+            self._position, self._time = longer(self._position, size), longer(self._time.astype(times.dtype), size)
         self._position[self._count : stop] = positions
         self._time[self._count : stop] = times
         self._count = stop
@@ -224,9 +225,3 @@ class _Places:
         if self._position.size != self._time.size:
             raise ValueError("places")
         self._count = self._kept = self._position.size
-
-
-def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
-    found = np.zeros(size, array.dtype)
-    found[: array.size] = array
-    return found
