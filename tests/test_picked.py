@@ -277,11 +277,6 @@ def test_what_is_listed_is_not_held() -> None:
             "here each key has its own, whose windows are over at times of their own: write windows of time",
         ),
         (ALL + "WITHIN 5 [t] SAMPLE 3", {"timeouts": True, "time": "t"}, "timeouts="),
-        (
-            "PATTERN SEQ(A a, C c, ~(B b)) WHERE skip_till_any_match { b.x > a.x } WITHIN 5 SAMPLE 1 EVERY EVENT",
-            {"time": "t"},
-            "no event completes a match, but time",
-        ),
     ],
 )
 def test_what_is_refused(text: str, options: dict[str, Any], why: str) -> None:

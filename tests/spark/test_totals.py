@@ -45,6 +45,7 @@ BATCHES = {
     "WITHIN 20 seconds",
     "gaps, of windows": "SELECT COUNT(*) FROM S WHERE (A ; B AFTER 2 seconds) PARTITION BY [key] WITHIN 20 seconds EVERY 5 seconds",
     "nothing behind, of events": "SELECT COUNT(*) FROM S WHERE A ; B ; NOT C PARTITION BY [key] WITHIN 20 seconds EVERY EVENT",
+    "sase, negation at the end, of events": f"{SASE} EVERY EVENT".replace("b[])", "b[], ~(C c))"),
     "windows of the events of each key": f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 9 EVENTS EVERY 4 EVENTS",
     "strict": "SELECT STRICT COUNT(*) FROM S WHERE A ; B+ PARTITION BY [key]",
 }
@@ -118,8 +119,9 @@ def test_explain_says_that_spark_adds_up(spark: Any, caplog: pytest.LogCaptureFi
             f"SELECT {ITEMS} FROM S WHERE A AS a ; B+ AS b GAP 9 seconds PARTITION BY [key] WITHIN 20 seconds EVERY EVENT",
             "end_time",
         ),
+        (f"{SASE} EVERY EVENT".replace("b[])", "b[], ~(C c))"), "decided"),
     ],
-    ids=["events", "windows", "events of runs", "windows of runs", "gaps"],
+    ids=["events", "windows", "events of runs", "windows of runs", "gaps", "negation at the end"],
 )
 def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
     table = random_events(4, 120).sort_by([("ts", "ascending"), ("seq", "ascending")])
@@ -131,8 +133,12 @@ def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
     expected = stretto.match(text, table, time="ts", sequence="seq")
     shown = spark.read.schema(found.schema).parquet(str(tmp_path / "out")).toArrow()
     last = table.column("ts")[-1]  # events of the watermark's own time wait for a later one
-    passed = pc.less if end == "end_time" else pc.less_equal
-    known = expected.filter(passed(expected.column(end), last))
+    passed = pc.less_equal if end == "window_end" else pc.less
+    if end == "decided":  # when the window of what begins with the event has passed
+        ends = pc.add(expected.column("end_time"), pa.scalar(20, pa.duration("s")))
+    else:
+        ends = expected.column(end)
+    known = expected.filter(passed(ends, last))
     assert known.num_rows > 4
     assert bag(shown) == bag(known)
 

@@ -138,8 +138,6 @@ def why_not_added_up(query: BoundQuery | BoundSase) -> str:
         return ""
     if asked.scope.extent is not Extent.TABLE and any(pair.component.only for pair in nfab.pairs):
         return "with UNTIL … ONLY a match ends before the event that completes it: leave out EVERY"
-    if asked.scope.extent is Extent.EVENT and query.parsed.last_negation is not None:
-        return "with a negation at the end no event completes a match, but time: leave out EVERY EVENT"
     for one in () if nfab.negations else asked.scope.groups:
         kind = query.schema.attributes[one.attribute]
         if one.variable is not None and (kind_of(kind) == "other" or pa.types.is_uint64(kind)):
@@ -275,10 +273,6 @@ def _choosing(
         raise OptionError(
             f"EVERY … EVENTS with {what} counts the events of one stream, and here each key has its own, whose windows are over at "
             "times of their own: write windows of time, or EVERY EVENT"
-        )
-    if isinstance(query, BoundSase) and query.parsed.last_negation is not None and asked.scope.extent is Extent.EVENT:
-        raise OptionError(
-            f"EVERY EVENT with a negation at the end and {what}: no event completes a match, but time; leave EVERY EVENT out"
         )
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         timed = TimedProgram(query, valuations=valuations, told=asked.variables)

@@ -27,6 +27,7 @@ from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.plain import plain
 from stretto.query.sase import Component
+from stretto.query.totals import Extent
 
 I64 = NDArray[np.int64]
 
@@ -150,6 +151,12 @@ class Compiled:
     @property
     def _pending(self) -> bool:
         return self.query.parsed.last_negation is not None
+
+    @property
+    def by_end(self) -> bool:
+        """Whether the matches that wait come by their ends, as rows of events do, and not by their starts."""
+        asked = self.query.asked
+        return self._pending and asked is not None and asked.scope.extent is Extent.EVENT
 
     @property
     def counts(self) -> bool:
@@ -282,6 +289,7 @@ class Compiled:
             marks=True,
             keeps=bool(conditions.values.columns) and (bool(negations) or any(conditions.each)),
             pending=self._pending,
+            by_end=self.by_end,
             counts=False,
         )
 

@@ -165,6 +165,8 @@ def wait(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -
             drop(run, runs, registers)
         else:
             runs.state[run] = s.PENDING
+            if machine.by_end:
+                runs.start[run] = events.key[i]
             runs.last[run] = events.part[i]
             keep(run, events.part[i], runs, memory.parts, registers)
             push_timer(run, runs, scratch, registers)
@@ -173,7 +175,7 @@ def wait(theta: Any, i: int, events: Events, machine: Machine, memory: Memory) -
 
 @inlined
 def release(low: int, machine: Machine, memory: Memory, out: Output) -> int:
-    """Put out pending matches that began before ``low``, by start. O(log pending + length) each."""
+    """Put out pending matches that began before ``low``, by start; or ended, by end. O(log pending + length) each."""
     runs, scratch, registers = memory.runs, memory.scratch, memory.registers
     while registers[s.TIMERS] > 0 and runs.start[scratch.timer[0]] < low:
         run = scratch.timer[0]

@@ -145,7 +145,7 @@ class NfabRunner(Intake):
     @property
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; ``None`` when :meth:`live` must be asked."""
-        return int(self.state.registers[s.LOW]) if self._prunes else None
+        return int(self.state.registers[s.LOW]) if self._prunes and not self.program.by_end else None
 
     @property
     def _prunes(self) -> bool:
@@ -408,7 +408,7 @@ class NfabRunner(Intake):
         return f"integer overflow in {several}{', '.join(shown[:SHOWN])}{', …' if len(shown) > SHOWN else ''}"
 
     def _expire(self, low: int) -> Iterator[Matches]:
-        """Matches whose negation at the end is over."""
+        """Matches that need not wait any more."""
         state = self.state
         while True:
             status = expire(

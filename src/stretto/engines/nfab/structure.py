@@ -107,7 +107,8 @@ class Machine(NamedTuple):
     hands: bool  #: complete runs are handed over, not enumerated
     marks: bool  #: matches say which component holds which event
     keeps: bool  #: nodes hold the columns of their events
-    pending: bool  #: there is a negation at the end
+    pending: bool  #: there is a negation at the end …
+    by_end: bool  #: … and complete runs wait until no match can end with their last event any more, and come in the order of these
     counts: bool  #: matches are counted, not enumerated
 
 
@@ -129,7 +130,7 @@ class Runs(NamedTuple):
     """Runs by number. A partition's runs are a list linked by ``next``; so are the free ones."""
 
     state: I64
-    start: I64  #: key of the first event; of a merged run the latest
+    start: I64  #: key of the first event; of a merged run the latest; of one that waits, that for whose window it waits
     last: I64  #: rank of the last selected event
     node: I64
     next: I64
