@@ -27,8 +27,7 @@ from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
 from stretto.query.query import ParsedQuery, Strategy
-from stretto.query.sase import SaseQuery
-from stretto.query.totals import Best, Extent, Sample, Totals
+from stretto.query.totals import Extent, Totals
 from stretto.query.typing import kind_of
 
 #: The machines of which some matches may be kept, and partial matches followed.
@@ -207,14 +206,6 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
 NO_VALUATIONS = "KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations="
 
 
-def refuse_asked(query: ParsedQuery | SaseQuery, where: str = "") -> None:
-    """Raise an :class:`OptionError` if a query asks something of all its matches together, which cannot be had ``where`` it says."""
-    if query.asked is None:
-        return
-    names = {Totals: "counts and sums over all matches", Best: "ORDER BY … LIMIT", Sample: "SAMPLE"}
-    raise OptionError(f"{names[type(query.asked)]} cannot be had{where}; list the matches, and count what is listed")
-
-
 def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bool = False) -> AnyProgram:
     """The compiled machine of a bound query.
 
@@ -227,7 +218,6 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
         return _totals_program(query, query.asked, valuations=valuations)
     if isinstance(query.asked, BoundBest | BoundSample):
         return _choosing(query, query.asked, valuations=valuations, timeouts=timeouts)
-    refuse_asked(query.parsed)
     if isinstance(query, BoundEql):
         return _eql_program(query, valuations=valuations, timeouts=timeouts)
     if timeouts:
@@ -248,7 +238,7 @@ def _totals_program(
 ) -> TotalsProgram | AddedProgram:
     why = why_not_added_up(query)
     if why:
-        refuse_asked(query.parsed, f": {why}")
+        raise OptionError(f"counts and sums over all matches cannot be had: {why}")
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         return AddedProgram(TimedProgram(query, valuations=valuations, told=totals.variables), totals)
     if isinstance(query, BoundQuery):

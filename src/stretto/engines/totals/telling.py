@@ -207,7 +207,7 @@ class Telling:
         if item.value is not None and not isinstance(item.value, p.Constant):
             inside = f"{inside}[{item.value}]"
         name = f"{item.function}({inside})"
-        why = f"write CAST({name} AS DOUBLE), which counts in floating point, or a narrower WITHIN"
+        why = f"write CAST({item.function}(…) AS DOUBLE), which counts in floating point, or a narrower WITHIN"
         if item.function in (Function.MIN, Function.MAX):
             why = (
                 "MIN and MAX of integers take those that 64 bits with a sign hold; a column of doubles has greater ones"

@@ -99,7 +99,11 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer
         if len(rest) > 2:
             return Called(found, span, variable, value_of(rest[2]))
         if found is not Function.COUNT:
-            raise Mistake(f"{found} needs a value", span, f"{found}({variable.text}[price])")
+            raise Mistake(
+                f"{found} needs a value",
+                span,
+                f"a variable, and in brackets an attribute: {found}({variable.text}[price])",
+            )
         return Called(found, span, variable, p.Constant(1, span))
 
     def distinct(self, function: Token, *rest: Token | tuple[Name, Columns | None]) -> Called:

@@ -203,7 +203,7 @@ def _total(total: Total, schema: Schema) -> BoundTotal:
         raise QueryError(
             f"{total.function} needs {_NAMES[total.function]}, and '{total.value}' is {source}",
             span=total.span,
-            hint=f"COUNT({total.variable}[{total.value}]) counts values of any kind",
+            hint="COUNT(…) counts values of any kind",
         )
     wide = pa.types.is_decimal(source) and source.precision > 18
     if wide and total.function is not Function.COUNT and not total.floating:
