@@ -260,7 +260,7 @@ class Choice:
 
     def overflow(self, position: int) -> IntegerOverflow:
         """What 64 bits do not hold, in a match that ends at a position."""
-        why = "CAST(SUM(…) AS DOUBLE) is in floating point"
+        why = "compute with floats, and add up with CAST(SUM(…) AS DOUBLE)"
         return IntegerOverflow("a score leaves 64 bits in the match that ends", why, position)
 
     def _grow(self) -> None:

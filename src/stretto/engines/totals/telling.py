@@ -201,8 +201,12 @@ class Telling:
 
     def overflow(self, row: int | None = None, keys: str = "") -> IntegerOverflow:
         """What 64 bits do not hold, at which event, and of which key."""
-        item = self.asked.columns.named[int(self.state.registers[s.BAD_COLUMN])]
+        bad = int(self.state.registers[s.BAD_COLUMN])
+        item = self.asked.columns.named[bad]
         assert item is not None
+        of = f" of {keys}" if keys else ""
+        if self.asked.columns.kinds[bad] == s.LOST_VALUES and not isinstance(item.value, p.Attribute):
+            return IntegerOverflow(f"{item.value} leaves 64 bits in a match{of}", "compute with floats", row)
         inside = "*" if item.variable is None else item.variable
         if item.value is not None and not isinstance(item.value, p.Constant):
             inside = f"{inside}[{item.value}]"
@@ -212,7 +216,6 @@ class Telling:
             why = (
                 "MIN and MAX of integers take those that 64 bits with a sign hold; a column of doubles has greater ones"
             )
-        of = f" of {keys}" if keys else ""
         return IntegerOverflow(f"{name} of all matches{of} leaves 64 bits", why, row)
 
     @property
