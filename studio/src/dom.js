@@ -27,9 +27,13 @@ export function at(id) {
   return document.getElementById(id);
 }
 
+/** A time in ISO form: its day, what of its clock is no zero at the end, and its zone. */
+const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d*[1-9])?(?:\.?0+)?([+-]\d\d:\d\d)?$/;
+
 /** A value of an event in few characters. */
 export function short(value, most = 60) {
-  const text = value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  const said = value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  const text = said.replace(TIME, (all, day, clock, fraction = "", zone = "") => `${day} ${clock}${fraction}${zone === "+00:00" ? "Z" : zone}`);
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 

@@ -5,10 +5,6 @@ import { choice, h } from "./dom.js";
 import { moment, number } from "./views.js";
 
 const TICK = 150; // milliseconds between two questions
-const SOURCES = [
-  ["sample", "of the sample"],
-  ["live", "of the file as it grows"],
-];
 const PACES = [
   ["10", "all in 10 s"],
   ["30", "all in 30 s"],
@@ -151,12 +147,16 @@ export function replayPanel(replay, options) {
   return [replay.view.root];
 }
 
-function makeView(replay, { temporal, events, edit, table }) {
+function makeView(replay, { temporal, events, topic, edit, table }) {
   const play = h("button", { id: "play", class: "main", onclick: () => (replay.playing ? replay.pause() : replay.play()) });
   const next = h("button", { id: "next", title: "the next event", onclick: () => replay.step() }, "on →");
   const end = h("button", { id: "end", title: "what waits comes, and nothing else", onclick: () => replay.end() }, "End");
   const disorder = h("input", { id: "disorder", autocomplete: "off", placeholder: "none", value: replay.disorder, onchange: () => replay.beginWith({ disorder: disorder.value }) });
-  const source = choice("events", SOURCES, replay.source, (chosen) => replay.beginWith({ source: chosen }));
+  const sources = [
+    ["sample", "of the sample"],
+    ["live", topic ? "of the topic as they come" : "of the file as it grows"],
+  ];
+  const source = choice("events", sources, replay.source, (chosen) => replay.beginWith({ source: chosen }));
   const pace = choice("pace", temporal ? [...PACES, ["real", "as it happened"]] : PACES, replay.pace, (chosen) => (replay.pace = chosen));
   const ofSample = [pace];
   const ofLive = [h("label", { title: "how late an event may be: 5 seconds, or a number of the time" }, "late by ", disorder), end];
@@ -200,7 +200,7 @@ function makeView(replay, { temporal, events, edit, table }) {
     if (document.activeElement !== disorder) disorder.value = replay.disorder;
     progress.value = state.read;
     reached.textContent = `${at}${state.read.toLocaleString("en")} ${state.live ? "" : `of ${events.toLocaleString("en")} `}events`;
-    const said = passedOf(state);
+    const said = toldOf(state);
     if (passed.textContent !== said) passed.textContent = said;
     passed.hidden = !said;
     passed.classList.toggle("wrong", Boolean(state.live?.broken));
@@ -221,17 +221,22 @@ function makeView(replay, { temporal, events, edit, table }) {
   return { root, update };
 }
 
-/** What became of the events of a live stream that were not read. */
-function passedOf({ live, ended }) {
-  if (!live) return "";
-  const { held, late, untimed, bad, why, waiting, broken } = live;
+/** How many events were not read, and why. */
+export function passedOf({ held, late, untimed, bad, why }) {
   const counts = [
     [held, "held until none earlier can come"],
     [late, "too late, passed over"],
     [untimed, "without a time, passed over"],
     [bad, `that cannot be read, passed over: ${why}`],
   ];
-  const said = counts.filter(([count]) => count).map(([count, what]) => `${count.toLocaleString("en")} ${what}`);
+  return counts.filter(([count]) => count).map(([count, what]) => `${count.toLocaleString("en")} ${what}`);
+}
+
+/** What a live stream has to say. */
+function toldOf({ live, ended }) {
+  if (!live) return "";
+  const { waiting, broken } = live;
+  const said = passedOf(live);
   if (waiting) said.push(waiting);
   if (broken) said.push(`the stream has broken off: ${broken}`);
   else if (ended) said.push("the stream has ended");

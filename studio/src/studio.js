@@ -3,7 +3,7 @@ import { ask, begin, CallError } from "./api.js";
 import { at, choice, h, short } from "./dom.js";
 import { makeEditor } from "./editor.js";
 import { quoted } from "./language.js";
-import { Replay, replayPanel } from "./replay.js";
+import { passedOf, Replay, replayPanel } from "./replay.js";
 import { eventCard, eventTable, legendOf, matchTable, picture, timeline } from "./views.js";
 
 const PAGE = 100;
@@ -12,6 +12,7 @@ const TABS = { matches: "Matches", events: "Events", steps: "Steps", replay: "Re
 
 const state = {
   files: [],
+  topic: null, // { address, starting } of the topic that stands among the files
   kinds: {},
   data: null, // { columns, rows, more, roles, opened } of the open file
   file: null,
@@ -51,11 +52,12 @@ function askHere(call, values) {
 // -- what is asked -------------------------------------------------------------------------------------------------------
 
 async function attempt(work) {
+  const { data } = state;
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof CallError)) throw error;
-    tell(mistake(error.error), true);
+    if (data === state.data) tell(mistake(error.error), true); // it was asked of the file that is open
     return undefined;
   }
 }
@@ -90,8 +92,6 @@ async function open(file, roles) {
   editor.complete(opened);
   if (!editor.text().trim()) editor.set(example(opened));
   showRoles();
-  const rows = `${opened.rows.toLocaleString("en")} events${opened.more ? ", the first of the file" : ""}`;
-  tell(rows);
   await turnTo(0);
   await check();
 }
@@ -180,8 +180,9 @@ async function run() {
   Object.assign(state, { found: { ...found, of: text }, step: null, match: null, event: null, tab: "matches" });
   const seconds = ((performance.now() - began) / 1000).toFixed(2);
   const count = found.count.toLocaleString("en");
-  const matches = found.more ? `more than ${count} matches, of which the first are here` : `${count} match${found.count === 1 ? "" : "es"}`;
-  tell([`${matches}, ${seconds} s`, ...found.warnings].join(" — "), found.warnings.length > 0);
+  const matches = found.more ? `more than ${count} matches, of which the first are here,` : `${count} match${found.count === 1 ? "" : "es"}`;
+  const events = `${state.data.rows.toLocaleString("en")} events`;
+  tell([`${matches} in ${events}, ${seconds} s`, ...found.warnings].join(" — "), found.warnings.length > 0);
   show();
 }
 
@@ -261,12 +262,12 @@ function show() {
 }
 
 function showRoles() {
-  const { data, file, files } = state;
+  const { data, file, files, topic } = state;
   const names = (data?.columns ?? []).map(({ name }) => [name, name]);
   const roles = data?.roles ?? {};
   const set = (role) => (value) => open(file, { ...roles, [role]: value });
   at("roles").replaceChildren(
-    choice("file", [...(file ? [] : [["", "choose a file"]]), ...files.map((name) => [name, name])], file ?? "", (name) => open(name, {})),
+    choice("file", [...(file ? [] : [["", "choose a file"]]), ...files.map((name) => [name, name === topic?.address ? `${name.slice(name.lastIndexOf("/") + 1)} (Kafka)` : name])], file ?? "", (name) => open(name, {})),
     choice("type", [["", "none"], ...names], roles.type, set("type")),
     choice("time", [["", "none"], ...names], roles.time, set("time")),
     choice("unit", ["", "s", "ms", "us", "ns"].map((unit) => [unit, unit || "—"]), roles.time_unit, set("time_unit")),
@@ -371,7 +372,7 @@ function matchesPanel() {
   return [
     older(),
     pager(offset, matches.length, count, turnMatches, "matches"),
-    count === 0 ? null : matchTable({ matches, numbers: matches.map((_, i) => offset + i + 1), variables, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
+    count === 0 ? h("button", { id: "why-none", onclick: () => choose("why") }, "Why is there none?") : matchTable({ matches, numbers: matches.map((_, i) => offset + i + 1), variables, events, columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
   ].filter(Boolean);
 }
 
@@ -382,8 +383,17 @@ function eventsPanel() {
   const held = new Set(state.match?.rows ?? []);
   return [
     pager(offset, rows.length, state.data.rows, turnTo, "events"),
+    sampled(),
     eventTable({ columns: state.data.columns, numbers, rows, chosen: state.event?.number, held, onevent: (number) => chooseEvent(number) }),
-  ];
+  ].filter(Boolean);
+}
+
+/** Which events the sample does not have. */
+function sampled() {
+  const { topic, file, data } = state;
+  const which = topic?.address !== file ? "first of the file" : `${topic.starting === "latest" ? "last" : "first"} of the topic`;
+  const said = [...(data.more ? [`these are the ${which}`] : []), ...passedOf(data.passed ?? {})];
+  return said.length ? h("p", { id: "sampled", class: "faint" }, said.join(" · ")) : null;
 }
 
 function stepsPanel() {
@@ -424,6 +434,7 @@ function replayTab() {
   return replayPanel(replay, {
     temporal: temporal(),
     events: state.data.rows,
+    topic: state.topic?.address === state.file,
     edit: (text) => editor.set(text),
     table: ({ matches, numbers, variables }) =>
       matchTable({ matches, numbers, variables, events: replay.state.events, columns: state.data.columns, type: state.data.roles.type, chosen: state.match, onmatch: chooseMatch }),
@@ -527,7 +538,7 @@ async function start() {
   show();
   const given = await attempt(begin);
   if (!given) return;
-  Object.assign(state, { files: given.files, kinds: given.kinds });
+  Object.assign(state, { files: given.files, topic: given.topic, kinds: given.kinds });
   showRoles();
   const first = given.data ?? given.files[0];
   if (first) await open(first, given.roles);

@@ -114,7 +114,7 @@ def test_a_file_that_is_gone_cut_or_replaced(tmp_path: Path) -> None:
 
 
 def test_a_quote_that_is_not_closed_ends_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_PIECE", 64)
+    monkeypatch.setattr(following, "LONGEST_RECORD", 64)
     path = tmp_path / "a.csv"
     path.write_text('type,t\nA,1\nB,2\n"' + "A,3\n" * 40)
     source = follow(path, SCHEMA)

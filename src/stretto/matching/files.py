@@ -351,7 +351,7 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
         try:
             parts.append(_dataset(path, base, kind, folders, given))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise DataError(f"{path}: {error}") from error
+            raise DataError(f"{path}: {error if Path(path).stat().st_size else 'the file is empty'}") from error
     if kind == "csv":
         other = _unguessed(paths, parts, [*given, *folders])
         if other:

@@ -1,4 +1,4 @@
-"""Files that grow: the records that are written behind those before, or the files that come into a folder.
+"""Where events come from as they are written: a file that grows, a folder into which files come; a topic is in ``topic.py``.
 
 Nothing waits here. Who asks gets what has come since, or nothing.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -21,19 +21,25 @@ from stretto.matching.files import open_files
 from stretto.studio.folder import FOLLOWED, parquet_files
 
 #: Bytes of a text file that are read in one piece. A record is shorter.
-_PIECE = 1 << 18
+LONGEST_RECORD = 1 << 18
 #: Characters of what is said of a record or file that cannot be read.
-_SAID = 300
+SAID = 300
 
 
 class Source(Protocol):
     """Where events come from."""
 
-    #: How many records, or files, were passed over, because they cannot be read; and why the last of them was.
-    bad: int
-    why: str | None
-    #: What is there and is not whole yet.
-    waiting: str | None
+    @property
+    def bad(self) -> int:
+        """How many records, or files, were passed over, because they cannot be read."""
+
+    @property
+    def why(self) -> str | None:
+        """Why the last of them was."""
+
+    @property
+    def waiting(self) -> str | None:
+        """What is in the way of more: a file that is not whole yet, brokers that do not answer."""
 
     def more(self) -> pa.Table | None:
         """The next events; ``None``: none has come.
@@ -67,6 +73,23 @@ def follow(path: Path, schema: pa.Schema) -> Source:
     return TextFile(path, schema, csv=kind == ".csv")
 
 
+def readable(
+    records: range, read: Callable[[range], pa.Table], refuse: Callable[[int, Exception], None]
+) -> Iterator[pa.Table]:
+    """The events of records that are read together; where one cannot be read, those of the others, which halving finds."""
+    if not records:
+        return
+    try:
+        yield read(records)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as error:
+        if len(records) == 1:
+            refuse(records[0], error)
+            return
+        half = len(records) // 2
+        yield from readable(records[:half], read, refuse)
+        yield from readable(records[half:], read, refuse)
+
+
 class TextFile:
     """A file to which records are appended. A record counts when its line has ended."""
 
@@ -84,21 +107,26 @@ class TextFile:
 
     def more(self) -> pa.Table | None:
         """The next events; ``None``: no record has been ended since."""
-        read = self._file.read(_PIECE - len(self._rest))
+        read = self._file.read(LONGEST_RECORD - len(self._rest))
         self._rest += read
         ends = self._ends(self._rest)
         if not ends.size:
-            if len(self._rest) == _PIECE:
+            if len(self._rest) == LONGEST_RECORD:
                 reason = ": a quote is perhaps not closed" if self._csv else ""
-                raise DataError(f"'{self._path.name}': a record has more than {_PIECE:,} bytes{reason}")
+                raise DataError(f"'{self._path.name}': a record has more than {LONGEST_RECORD:,} bytes{reason}")
             if not read:
                 self._require_same()
             return None
-        whole, self._rest = self._rest[: ends[-1]], self._rest[ends[-1] :]
-        if self._names_come:
-            self._names_come = False
-            whole = whole[ends[0] :]
-        found = list(self._parsed(whole))
+        text, self._rest = self._rest, self._rest[ends[-1] :]
+        bounds = [0, *ends.tolist()]
+        found = list(
+            readable(
+                range(self._names_come, len(ends)),
+                lambda part: self._read(text[bounds[part.start] : bounds[part.stop]]),
+                lambda one, error: self._refuse(text[bounds[one] : bounds[one + 1]], error),
+            )
+        )
+        self._names_come = False
         return pa.concat_tables(found) if found else self._schema.empty_table()
 
     def close(self) -> None:
@@ -114,23 +142,13 @@ class TextFile:
             ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
         return ends + 1
 
-    def _parsed(self, text: bytes) -> Iterator[pa.Table]:
-        """The events of records; where one cannot be read, the others, which halving finds."""
-        if not text.strip():
-            return
-        try:
-            yield self._read(text)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            ends = self._ends(text)
-            if ends.size < 2:
-                self.bad += 1
-                self.why = f"{text.decode(errors='replace').strip()[:_SAID]}: {error}"[:_SAID]
-                return
-            half = ends[ends.size // 2 - 1]
-            yield from self._parsed(text[:half])
-            yield from self._parsed(text[half:])
+    def _refuse(self, record: bytes, error: Exception) -> None:
+        self.bad += 1
+        self.why = f"{record.decode(errors='replace').strip()[:SAID]}: {error}"[:SAID]
 
     def _read(self, text: bytes) -> pa.Table:
+        if not text.strip():
+            return self._schema.empty_table()
         if self._csv:
             from pyarrow import csv
 
@@ -142,6 +160,7 @@ class TextFile:
             )
         from pyarrow import json
 
+        text.decode()  # which Arrow's reader of JSON does not look at
         made = json.read_json(
             io.BytesIO(text),
             read_options=json.ReadOptions(use_threads=False),
@@ -201,7 +220,7 @@ class ParquetFolder:
             try:
                 opened = open_files(path)
             except (StrettoError, OSError) as error:
-                self.waiting = f"'{path.name}' is not whole yet: {error}"[:_SAID]
+                self.waiting = f"'{path.name}' is not whole yet: {error}"[:SAID]
                 continue
             self._seen.add(path)
             return path.name, opened
@@ -216,4 +235,4 @@ class ParquetFolder:
                 yield pa.Table.from_batches([piece]).cast(self._schema)
         except (StrettoError, pa.ArrowInvalid, OSError) as error:
             self.bad += 1
-            self.why = f"'{name}' was not read to its end: {error}"[:_SAID]
+            self.why = f"'{name}' was not read to its end: {error}"[:SAID]

@@ -1,4 +1,4 @@
-"""The events of a file that grows as a stream, in the order of time."""
+"""The events of a file that grows, or of a topic, as a stream in the order of time."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ class Live:
             found = self._source.more()
             if found is None:
                 return None
-            self._take(self._cleanse.push(self._timed(found)))
+            placed = timed(found, self._time)
+            self._untimed += found.num_rows - placed.num_rows
+            self._take(self._cleanse.push(placed))
             if self._cleanse.buffered > MOST_HELD:
                 raise DataError(f"more than {MOST_HELD:,} events wait for earlier ones: say a smaller disorder")
         except DataError as error:
@@ -124,14 +126,6 @@ class Live:
             self._source.close()
             return None
         return self._bench.numbered.slice(0, 0)
-
-    def _timed(self, events: pa.Table) -> pa.Table:
-        """The events that have a place in time."""
-        column = events.column(self._time)
-        timed = pc.is_finite(column) if pa.types.is_floating(column.type) else pc.is_valid(column)
-        found = events.filter(timed)
-        self._untimed += events.num_rows - found.num_rows
-        return found
 
     def _take(self, passed: pa.Table) -> None:
         if passed.num_rows:
@@ -172,6 +166,12 @@ class Live:
                 "broken": self._broken,
             },
         }
+
+
+def timed(events: pa.Table, time: str) -> pa.Table:
+    """The events that have a place in time."""
+    column = events.column(time)
+    return events.filter(pc.is_finite(column) if pa.types.is_floating(column.type) else pc.is_valid(column))
 
 
 def _span(text: str) -> Any:

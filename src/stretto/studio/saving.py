@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,13 +12,14 @@ import pyarrow as pa
 from stretto.errors import OptionError
 from stretto.matching.files import kind_of
 from stretto.studio.folder import FOLLOWED
+from stretto.studio.topic import Topic
 from stretto.studio.workbench import Roles
 
 #: What a query can be saved as, by the ending of the file.
 KINDS = {"pipeline": ".toml", "rule": ".toml", "python": ".py", "query": ".txt"}
 
 
-def written(kind: str, text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
+def written(kind: str, text: str, roles: Roles, data: str, schema: pa.Schema, topic: Topic | None = None) -> str:
     """The file's text.
 
     Parameters
@@ -30,6 +32,8 @@ def written(kind: str, text: str, roles: Roles, data: str, schema: pa.Schema) ->
         The path of the events, as the file shall say it.
     schema
         Their columns.
+    topic
+        What ``data`` is the address of, where it is none of a file.
 
     Raises
     ------
@@ -38,13 +42,34 @@ def written(kind: str, text: str, roles: Roles, data: str, schema: pa.Schema) ->
     """
     if kind not in KINDS:
         raise OptionError(f"'{kind}' is nothing that a query is saved as: choose one of {', '.join(KINDS)}")
+    if topic is not None and kind == "python":
+        raise OptionError("a topic is read on Spark, not by stretto.match: save the query as a pipeline")
     writers: dict[str, Callable[[str, Roles, str, pa.Schema], str]] = {
-        "pipeline": _pipeline,
+        "pipeline": _pipeline if topic is None else partial(_streaming, topic),
         "rule": _rule,
         "python": _python,
         "query": lambda text, *_: f"{text.rstrip()}\n",
     }
     return writers[kind](text, roles, data, schema)
+
+
+def _streaming(topic: Topic, text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
+    """A pipeline that goes on with what comes into a topic. How late events may be is for the reader to say."""
+    if roles.time_unit is None and roles.time is not None and pa.types.is_integer(schema.field(roles.time).type):
+        raise OptionError(
+            f"a pipeline that streams asks what its numbers of time are: choose the unit of '{roles.time}'"
+        )
+    name = _name(topic.name)
+    lines = [
+        "[pipeline]",
+        f"name = {_quoted(name)}",
+        'mode = "streaming"',
+        f"checkpoint = {_quoted(f'checkpoints/{name}')}",
+    ]
+    lines += ["", "[source]", 'kind = "kafka"', f"servers = {_quoted(topic.servers)}", f"topic = {_quoted(topic.name)}"]
+    if topic.starting != "earliest":
+        lines.append(f"starting = {_quoted(topic.starting)}")
+    return "\n".join([*lines, "", *_columns(schema), "", *_body(text, roles, ['disorder = "1 minute"'])])
 
 
 def _pipeline(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
@@ -54,11 +79,19 @@ def _pipeline(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:
     lines = ["[pipeline]", f"name = {_quoted(_name(data))}", "", "[source]", f"kind = {_quoted(kind)}"]
     lines.append(f"path = {_quoted(data)}")
     if kind != "parquet":
-        lines += ["", "[source.columns]"]
-        lines += [f"{_quoted(one.name)} = {_quoted(_spark_type(one))}" for one in schema]
-    lines += ["", "[events]", *_events(roles, "a pipeline"), "", "[[query]]", 'name = "matches"']
-    lines += [f"text = {_lines(text)}", *_language(roles), "", "[[sink]]", 'name = "shown"', 'kind = "console"']
-    return "\n".join([*lines, ""])
+        lines += ["", *_columns(schema)]
+    return "\n".join([*lines, "", *_body(text, roles)])
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return ["[source.columns]", *(f"{_quoted(one.name)} = {_quoted(_spark_type(one))}" for one in schema)]
+
+
+def _body(text: str, roles: Roles, more: Sequence[str] = ()) -> list[str]:
+    """What is behind the source, with ``more`` about the events."""
+    lines = ["[events]", *_events(roles, "a pipeline"), *more, "", "[[query]]", 'name = "matches"']
+    lines += [f"text = {_lines(text)}", *_language(roles), "", "[[sink]]", 'name = "shown"', 'kind = "console"', ""]
+    return lines
 
 
 def _rule(text: str, roles: Roles, data: str, schema: pa.Schema) -> str:

@@ -14,7 +14,9 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
@@ -29,6 +31,7 @@ from stretto.errors import OptionError, StrettoError
 from stretto.studio.folder import Folder
 from stretto.studio.page import STATIC, require_page
 from stretto.studio.saving import KINDS
+from stretto.studio.topic import Topic
 from stretto.studio.workbench import LONGEST, ROWS, as_error
 from stretto.studio.worker import Worker, WorkerError
 
@@ -66,7 +69,7 @@ _CALLS: dict[str, tuple[str, Mapping[str, type]]] = {
 
 @dataclass
 class Studio:
-    """What a server has: the folder, the file and roles to begin with, and the bounds of a call.
+    """What a server has: the folder, the file or topic and the roles to begin with, and the bounds of a call.
 
     One file is open at a time. Each opening has a number, which calls repeat, so that a page whose file another page has replaced is
     told so, and is not shown events of the other file. The same holds for replays, of which there is one at a time.
@@ -75,6 +78,10 @@ class Studio:
     folder: Folder
     data: str | None = None
     roles: dict[str, str | None] = field(default_factory=dict)
+    #: Types of columns of the file to begin with.
+    types: dict[str, str] = field(default_factory=dict)
+    #: The one topic that may be opened; ``data`` is its address.
+    topic: Topic | None = None
     rows: int = ROWS
     seconds: float = 30.0
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -84,27 +91,46 @@ class Studio:
     current: str | None = None
     _asked: dict[str, Any] = field(default_factory=dict)
     _opening: threading.Lock = field(default_factory=threading.Lock)
+    _spool: TemporaryDirectory[str] = field(default_factory=lambda: TemporaryDirectory(prefix="stretto-studio-"))
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self.workers.values():
+            worker.close()
+        self._spool.cleanup()
 
     def begin(self) -> dict[str, Any]:
         """What the page needs to begin: the files of the folder, the one that is chosen, and its roles."""
         return {
-            "files": self.folder.data_files(),
+            "files": [*([] if self.topic is None else [self.topic.address]), *self.folder.data_files()],
             "data": self.data,
             "roles": self.roles,
+            "topic": None if self.topic is None else {"address": self.topic.address, "starting": self.topic.starting},
             "kinds": KINDS,
             "rows": self.rows,
         }
 
     def open(self, data: str, roles: dict[str, Any]) -> Any:
-        """Open a file of the folder in both workers; the answer has the opening's number as ``opened``."""
-        asked = {"path": str(self.folder.data(data)), "roles": roles, "rows": self.rows}
+        """Open a file of the folder, or the topic, in both workers; the answer has the opening's number as ``opened``."""
         with self._opening:
+            asked, passed = self._sampled(data, roles)
             found = self.workers["quick"].ask("open", asked, self.seconds)  # where it fails, the file before stays open
             self.opened += 1
             self.current, self._asked = data, asked
             self._end_replay()
             self.workers["runs"].ask("open", asked, self.seconds)
-            return {**found, "opened": self.opened}
+            more = found["more"] or (passed is not None and passed["more"])
+            return {**found, "more": more, "passed": passed, "opened": self.opened}
+
+    def _sampled(self, data: str, roles: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """What workers are asked to open, and of a topic how many records its sample does not have."""
+        if self.topic is None or data != self.topic.address:
+            types = self.types if data == self.data else {}
+            return {"path": str(self.folder.data(data)), "roles": roles, "rows": self.rows, "types": types}, None
+        topic, into = asdict(self.topic), Path(self._spool.name) / f"{self.opened + 1}.arrow"
+        asked = {"topic": topic, "rows": self.rows, "time": str(roles.get("time") or ""), "into": str(into)}
+        passed = self.workers["quick"].ask("sample", asked, self.seconds)
+        return {"path": str(into), "roles": roles, "rows": self.rows, "topic": topic}, passed
 
     def begin_replay(self, opened: int, **arguments: Any) -> Any:
         """Begin a replay in the place of the one before; the answer has its number as ``replay``."""
@@ -197,8 +223,7 @@ def application(studio: Studio, hosts: frozenset[str]) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        for worker in studio.workers.values():
-            worker.close()
+        studio.close()
 
     routes = [
         Route("/", page),

@@ -5,9 +5,8 @@ Every answer is a value of JSON, and every answer has a bound.
 
 from __future__ import annotations
 
-import datetime as dt
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +31,8 @@ MOST_MATCHES = 10_000
 MOST_ROWS = 500
 #: Matches and partial matches that a step shows.
 MOST_OF_A_STEP = 100
+#: Events that are pushed at once, where their matches are not wanted.
+_AT_ONCE = 256
 #: Different texts of a column that are told, to complete constants.
 MOST_TEXTS = 50
 #: Characters of a query.
@@ -101,9 +102,11 @@ class Workbench:
         self._found: list[dict[str, Any]] = []
 
     @classmethod
-    def of_files(cls, path: str | list[str], roles: Roles, rows: int = ROWS) -> Workbench:
-        """A workbench over the first ``rows`` events of a file, or of several."""
-        source = open_files(path)
+    def of_files(
+        cls, path: str | list[str], roles: Roles, rows: int = ROWS, types: Mapping[str, pa.DataType] | None = None
+    ) -> Workbench:
+        """A workbench over the first ``rows`` events of a file, or of several. ``types``: those of columns, not to be guessed."""
+        source = open_files(path, types=types)
         pieces: list[pa.RecordBatch] = []
         count = 0
         for piece in source.read(source.schema.names, coded=False):
@@ -220,40 +223,39 @@ class Workbench:
         try:
             matcher.prime(before)
         except OptionError:  # what an event forgets depends on the matches before
-            matcher.push(before)
+            _read_over(matcher, before)
         completed = [self._match(one) for one in matcher.push(so_far.slice(max(0, count - 1))).to_pylist()]
-        partial, refused = self._partial(query, so_far)
-        shown = [*completed[:MOST_OF_A_STEP], *partial[:MOST_OF_A_STEP]]
+        partial, waiting, refused = self._partial(query, so_far)
+        shown = [*completed[:MOST_OF_A_STEP], *partial]
         return {
             "count": count,
             "event": self.page_of_events(count - 1, 1)["rows"][0] if count else None,
             "matches": completed[:MOST_OF_A_STEP],
             "completed": len(completed),
-            "partial": partial[:MOST_OF_A_STEP],
-            "waiting": len(partial),
+            "partial": partial,
+            "waiting": waiting,
             "refused": refused,
             "events": self.events_of(shown),
         }
 
-    def _partial(self, query: Query, so_far: pa.Table) -> tuple[list[dict[str, Any]], str | None]:
-        """The partial matches whose windows are open: those that would time out if no event came any more."""
+    def _partial(self, query: Query, so_far: pa.Table) -> tuple[list[dict[str, Any]], int, str | None]:
+        """The first partial matches whose windows are open, how many there are, and why they are not followed."""
         time, window = self.roles.time, query.window
         if time is None or window is None or window.events is not None:
-            return (
-                [],
-                "partial matches are followed in queries WITHIN a span of time, over events with a column of time",
-            )
+            told = "partial matches are followed in queries WITHIN a span of time, over events with a column of time"
+            return [], 0, told
         try:
             matcher = Matcher(
                 query, self.numbered.schema, **self._reading(), timeouts=True, budget=MOST_MATCHES, warn_after=None
             )
-            matcher.push(so_far)
-            if not so_far.num_rows:
-                return [], None
-            rows = matcher.advance(_end_of(self.events.schema.field(time).type)).to_pylist()
+            _read_over(matcher, so_far)
+            rows = matcher.partial_matches(MOST_OF_A_STEP).to_pylist()
+            waiting = len(rows)
+            if waiting == MOST_OF_A_STEP:
+                waiting = pc.sum(matcher.partial_matches(by="reached").column("partial_matches")).as_py()
         except (OptionError, LimitError) as error:
-            return [], str(error)
-        return [self._match(row) for row in rows if row["reached"] is not None], None
+            return [], 0, str(error).partition("\nhint:")[0]  # the hints are of calls from Python
+        return [self._match(row) for row in rows], waiting, None
 
     def compiled(self, text: str, schema: pa.Schema | None = None) -> Query:
         """The query over these events, or over those of another schema that has their columns."""
@@ -338,10 +340,7 @@ def _refuse_unordered(events: pa.Table, time: str) -> None:
         )
 
 
-def _end_of(kind: pa.DataType) -> Any:
-    """A time behind all windows."""
-    if pa.types.is_timestamp(kind):  # nanoseconds go as far as 2262
-        return dt.datetime(2262 if kind.unit == "ns" else 9999, 1, 1, tzinfo=dt.UTC if kind.tz else None)
-    if pa.types.is_date(kind):
-        return dt.date(9999, 1, 1)
-    return 2 ** min(62, kind.bit_width - 1) - 1 if pa.types.is_integer(kind) else 1e300
+def _read_over(matcher: Matcher, events: pa.Table) -> None:
+    """Push events whose matches are not wanted. The budget holds for a few of them at a time."""
+    for begin in range(0, events.num_rows, _AT_ONCE):
+        matcher.push(events.slice(begin, _AT_ONCE))

@@ -17,12 +17,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+import pyarrow as pa
+
+from stretto.column_types import type_named
 from stretto.errors import LimitError, OptionError, StrettoError
 from stretto.studio.folder import FOLLOWED, parquet_files
-from stretto.studio.following import follow
-from stretto.studio.live import Live
+from stretto.studio.following import Source, follow
+from stretto.studio.live import Live, timed
 from stretto.studio.replay import Replay
 from stretto.studio.saving import written
+from stretto.studio.topic import Topic
 from stretto.studio.workbench import ROWS, Roles, Workbench, as_error
 
 #: Characters of an answer.
@@ -123,6 +127,7 @@ class Calls:
     def __init__(self) -> None:
         self._bench: Workbench | None = None
         self._path = Path()
+        self._topic: Topic | None = None
         self._replay: Replay | None = None
         self._live: Live | None = None
 
@@ -140,13 +145,37 @@ class Calls:
             raise OptionError("the replay has ended: begin it again")
         return self._replay
 
-    def open(self, path: str, roles: dict[str, Any], rows: int = ROWS) -> dict[str, Any]:
-        """Take the events of a file in the place of those before, which stay where it fails."""
-        self._path = Path(path)
-        files = path if self._path.name != FOLLOWED else [str(one) for one in parquet_files(self._path.parent)]
-        self._bench = Workbench.of_files(files, Roles.of(roles), rows)
+    def open(
+        self,
+        path: str,
+        roles: dict[str, Any],
+        rows: int = ROWS,
+        types: dict[str, str] | None = None,
+        topic: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Take the events of a file in the place of those before, which stay where it fails.
+
+        ``types``: those of columns that are not to be guessed. ``topic``: the file is its :meth:`sample`.
+        """
+        own = Path(path)
+        files = path if own.name != FOLLOWED else [str(one) for one in parquet_files(own.parent)]
+        known = {name: type_named(kind) for name, kind in (types or {}).items()}
+        self._bench = Workbench.of_files(files, Roles.of(roles), rows, known)
+        self._path, self._topic = own, None if topic is None else Topic(**topic)
         self._replay = self._live = None
         return self._bench.columns()
+
+    def sample(self, topic: dict[str, Any], rows: int, time: str, into: str) -> dict[str, Any]:
+        """Write the sample of a topic into a file, so that all workers have the same one.
+
+        Gives how many records are not in it, because they cannot be read or have no ``time``, and why the last one cannot be read.
+        """
+        found = Topic(**topic).sample(rows)
+        events = timed(found.events, time) if time in found.events.schema.names else found.events
+        with pa.ipc.new_file(into, events.schema) as file:
+            file.write_table(events)
+        untimed = found.events.num_rows - events.num_rows
+        return {"more": found.more, "bad": found.bad, "why": found.why, "untimed": untimed}
 
     def events(self, offset: int, count: int) -> dict[str, Any]:
         """As :meth:`Workbench.page_of_events`."""
@@ -187,11 +216,10 @@ class Calls:
     def begin_replay(self, patterns: dict[str, Any], live: bool = False, disorder: str = "") -> dict[str, Any]:
         """Begin a :class:`~stretto.studio.replay.Replay` with patterns, by name, in the place of the one before.
 
-        ``live``: of the events of the file as it grows, which may be so late (``disorder``).
+        ``live``: of the events of the file or topic as they come, which may be so late (``disorder``).
         """
         self._replay = self._live = None
-        schema = self.bench.events.schema
-        stream = Live(self.bench, follow(self._path, schema), disorder) if live else None
+        stream = Live(self.bench, self._source(), disorder) if live else None
         made = Replay(self.bench, stream)
         for name, text in patterns.items():
             if not isinstance(text, str):
@@ -199,6 +227,10 @@ class Calls:
             made.put(name, text)
         self._replay, self._live = made, stream
         return made.state()
+
+    def _source(self) -> Source:
+        schema, time = self.bench.events.schema, self.bench.roles.time or ""
+        return follow(self._path, schema) if self._topic is None else self._topic.follow(schema, time)
 
     def read_on(self, up_to: float, more: int) -> dict[str, Any]:
         """As :meth:`Replay.read <stretto.studio.replay.Replay.read>`."""
@@ -219,12 +251,12 @@ class Calls:
     def written(self, kind: str, text: str, data: str) -> str:
         """The query as the text of a file (see :func:`~stretto.studio.saving.written`)."""
         bench = self.bench
-        return written(kind, text, bench.roles, data, bench.events.schema)
+        return written(kind, text, bench.roles, data, bench.events.schema, self._topic)
 
 
 #: The calls by name.
 CALLS = (
-    *("open", "events", "check", "explain", "draw", "run", "why_not", "why_event", "page", "step", "written"),
+    *("open", "sample", "events", "check", "explain", "draw", "run", "why_not", "why_event", "page", "step", "written"),
     *("begin_replay", "read_on", "put_pattern", "end_live"),
 )
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,13 @@ def browser() -> Iterator[Any]:
         made.close()
 
 
-def serve(data: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+def serve(data: Path | str, *options: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
     """A studio, and its address."""
     code = "from stretto.cli import main; main()"
     command = [sys.executable, "-c", code, "studio", str(data), "--no-browser", *options]
     # As a user has it: what is not compiled yet runs as Python, and no call waits for the compiler.
     own = {name: value for name, value in os.environ.items() if name != "STRETTO_COMPILE"}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=own)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=own | environment)
     assert process.stderr is not None
     told = re.search(r"http://127\.0\.0\.1:\S+", process.stderr.readline())
     assert told is not None
@@ -81,6 +82,12 @@ def address(folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
+    with opened(browser, address) as made:
+        yield made
+
+
+@contextmanager
+def opened(browser: Any, address: str) -> Iterator[Any]:
     """A page on which nothing goes wrong, and which asks nothing of any other host."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     made = context.new_page()
@@ -220,8 +227,10 @@ def test_it_says_why_there_is_no_match(page: Any) -> None:
     page.click("#tab-why")
     expect(page.locator("#panel")).to_contain_text("b[price > 90] does not hold: price is 70")
     page.click("#run")
-    told(page, "0 matches")
+    told(page, "0 matches in 7 events")
     expect(page.locator("#panel table")).to_have_count(0)
+    page.click("#why-none")
+    expect(page.locator("#panel")).to_contain_text("b[price > 90] does not hold: price is 70")
     write(page, "SELECT COUNT(*) AS n FROM S WHERE A AS a ; B AS b")
     page.click("#run")
     told(page, "1 match")
@@ -373,6 +382,38 @@ def test_events_that_may_be_late_are_held(page: Any, folder: Path) -> None:
     expect(page.locator("#reached")).to_contain_text("of 7 events")
 
 
+def test_patterns_change_while_a_topic_is_followed(browser: Any, tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.write_text('{"type": "A", "t": 1}\nnonsense\n{"type": "B", "t": 2}\n')
+    path = os.pathsep.join([str(ROOT / "tests/studio/fake"), os.environ.get("PYTHONPATH", ""), str(ROOT)])
+    process, address = serve("kafka://b:1/events", "--time", "t", PYTHONPATH=path, FAKE_KAFKA=str(events))
+    try:
+        with opened(browser, address) as page:
+            expect(page.locator("#sampled")).to_contain_text(
+                "1 that cannot be read, passed over: partition 0, offset 1"
+            )
+            expect(page.get_by_label("file").locator("option:checked")).to_have_text("events (Kafka)")
+            write(page, PAIRS)
+            page.click("#run")
+            told(page, "1 match in 2 events")
+            page.click("#tab-replay")
+            page.get_by_label("events", exact=True).select_option(label="of the topic as they come")
+            page.click("#play")
+            expect(page.locator("#panel h2")).to_have_text("1 match")
+            with events.open("a") as file:
+                file.write('{"type": "B", "t": 3}\n{"type": "C"}\n')
+            expect(page.locator("#panel h2")).to_have_text("2 matches, the newest first")
+            expect(page.locator("#passed")).to_contain_text("1 without a time, passed over")
+            away = events.rename(tmp_path / "away")
+            expect(page.locator("#passed")).to_contain_text("no broker answers at b:1 (Connection refused)")
+            away.rename(events)
+            expect(page.locator("#passed")).not_to_contain_text("no broker")
+            page.click("#end")
+            expect(page.locator("#passed")).to_contain_text("the stream has ended")
+    finally:
+        process.terminate()
+
+
 def test_texts_of_events_are_no_html(page: Any) -> None:
     page.click("#tab-events")
     expect(page.locator("#panel")).to_contain_text("<img src=x onerror=alert(1)>")
@@ -522,7 +563,7 @@ def test_the_pictures_of_the_documentation(browser: Any) -> None:
         write(page, LATE_AGAIN)
         told(page, "variables first, second, third")
         page.click("#run")
-        told(page, re.compile(r"matches, [0-9.]+ s"))
+        told(page, re.compile(r"matches in 100,000 events, [0-9.]+ s"))
         page.locator("#panel tbody tr").nth(1).click(position={"x": 10, "y": 10})
         page.locator("#timeline g.match.chosen circle").last.click()
         shot("light")
