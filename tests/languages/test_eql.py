@@ -230,6 +230,8 @@ def test_what_eql_does_not_do() -> None:
     ]:
         with pytest.raises(OptionError, match=why):
             stretto.match(asked, EVENTS, language="eql", **ROLES, **options)
+        with pytest.raises(OptionError, match=why):
+            stretto.match(asked.replace("with maxspan=2s", ""), EVENTS, language="eql", **ROLES, **options)
     with pytest.raises(OptionError, match="takes no answer back"):
         stretto.Matcher(asked, EVENTS.schema, language="eql", speculation=math.inf, **ROLES)
     with pytest.raises(OptionError, match="an event completes one match of EQL at most"):
@@ -253,6 +255,17 @@ def test_many_rules_in_one_pass() -> None:
     found = patterns.push(EVENTS).to_pylist()
     alone = [(name, one[0]) for name, text in rules.items() for one in rows(text)]
     assert sorted((one["pattern"], one["start_time"]) for one in found) == sorted(alone)
+
+
+def test_a_join_is_idle_where_it_holds_nothing() -> None:
+    """A set leaves out the state of what is idle when it is saved."""
+    text = "join by host [process where true] [network where true]"
+    matcher = stretto.Matcher(text, EVENTS.schema, language="eql", output="positions", **ROLES)
+    idle = []
+    for at in range(2):
+        matcher.push(EVENTS.slice(at, 1))
+        idle.append(matcher.idle)
+    assert idle == [False, True]
 
 
 def test_events_that_come_late() -> None:

@@ -218,10 +218,11 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
         return _totals_program(query, query.asked, valuations=valuations)
     if isinstance(query.asked, BoundBest | BoundSample):
         return _choosing(query, query.asked, valuations=valuations, timeouts=timeouts)
-    if isinstance(query, BoundEql):
-        return _eql_program(query, valuations=valuations, timeouts=timeouts)
     if timeouts:
         refuse_timeouts(query.parsed)
+    if isinstance(query, BoundEql):
+        return _eql_program(query, valuations=valuations)
+    if timeouts:
         return TimeoutProgram(_machine_for(query, valuations=valuations), query)
     keep = query.parsed.keep
     if keep is None:
@@ -278,12 +279,7 @@ def _choosing(
     return program
 
 
-def _eql_program(query: BoundEql, *, valuations: bool, timeouts: bool) -> AnyProgram:
-    if timeouts:
-        raise OptionError(
-            "timeouts= tells the first events without a match, and EQL forgets those that a newer one takes the place of: a missing "
-            "event at the end, ![ … ], tells what did not come"
-        )
+def _eql_program(query: BoundEql, *, valuations: bool) -> AnyProgram:
     if valuations:
         raise OptionError("valuations= are those of CEQL: a match of EQL has one event for each step, by name")
     return LatestProgram(query) if why_not_event(query) else Program(of_one_event(query), valuations=True)

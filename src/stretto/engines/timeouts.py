@@ -27,6 +27,7 @@ from stretto.engines.timed import following as timed
 from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timed.runner import TimedRunner
 from stretto.errors import OptionError
+from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, ParsedQuery
@@ -40,6 +41,11 @@ FollowingRun = nfab.FollowingRun | timed.FollowingRun
 
 def refuse_timeouts(query: ParsedQuery | SaseQuery) -> None:
     """Raise an :class:`OptionError` for a query whose partial matches do not time out one by one."""
+    if isinstance(query, EqlQuery):
+        raise OptionError(
+            "timeouts= tells the first events without a match, and EQL forgets those that a newer one takes the place of: a missing "
+            "event at the end, ![ … ], tells what did not come"
+        )
     if query.window is None:
         raise OptionError("timeouts= needs a window that closes: say WITHIN in the query")
     word = _chooser(query)

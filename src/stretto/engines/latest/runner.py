@@ -154,7 +154,7 @@ class LatestRunner(Intake):
             return False
         if isinstance(self.state, SampleState):
             return self.partitions == 0 or not self.state.by_key.number[: self.partitions].any()
-        return not self._lasting(self.partitions, self._low_bound).any()
+        return isinstance(self.state, JoinState) or not self._lasting(self.partitions, self._low_bound).any()
 
     def save(self, section: Section) -> None:
         """Write the state."""
