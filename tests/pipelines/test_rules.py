@@ -761,6 +761,7 @@ def test_rules_of_a_pipeline_that_are_wrong(folder: Folder, tmp_path: Path, monk
             r"\[\[rules\]\] has no key 'text'\n(.*\n)*hint: 'text' is a key of \[query\]",
         ),
         (("[[rules]]", "[[query]]"), r"\[\[query\]\] has no key 'by'\n(.*\n)*hint: 'by' is a key of \[rules\]"),
+        (('by = ["user"]', 'by = ["t", "usr"]'), "line 12, column 12: rules 'alerts': by: there is no column 'usr'"),
         (('path = "rules"', ""), r"\[\[rules\]\] needs 'path'"),
         (
             (PIPELINE[PIPELINE.index("[[rules]]") : PIPELINE.index("[[sink]]")], ""),

@@ -83,8 +83,14 @@ def check_queries(plan: Plan) -> list[Problem]:
 
 
 def check_rules(plan: Plan) -> Iterator[Problem]:
-    """What keeps rules from running at all: that there are none. What is wrong with some of them is told when the others run."""
+    """What keeps rules from running at all: that there are none, or no column by which they are partitioned. What is wrong with some
+    of them is told when the others run."""
+    known = known_columns(plan, plan.sources[0])
     for number, rules in enumerate(plan.rules):
+        for at, name in enumerate(rules.by):
+            if known is not None and name not in known:
+                told = f"rules '{rules.name}': by: there is no column '{name}'"
+                yield plan.file.problem(("rules", number, "by", at), told, suggestion(name, known, kind="column"))
         try:
             read_rules(plan.locate(rules.path))
         except (OptionError, DataError) as error:
