@@ -61,7 +61,12 @@ class Schema:
 
     @classmethod
     def of(cls, source: Any, **roles: Any) -> Schema:
-        """A schema from a ``Schema``, a ``pyarrow.Schema``, a mapping of names to types, or events."""
+        """A schema from a ``Schema``, a ``pyarrow.Schema``, a mapping of names to types, or events.
+
+        >>> import stretto
+        >>> stretto.Schema.of({"type": "string", "x": "int64"}).attributes["x"]
+        DataType(int64)
+        """
         if isinstance(source, Schema):
             return source
         if isinstance(source, pa.Schema):

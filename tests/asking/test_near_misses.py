@@ -1,139 +1,80 @@
-"""A match of which one thing is broken: the answer names it, and when that is undone, the match is there.
-
-A failure names its seed.
-"""
+"""A match of which one thing is broken: the answer names it; when that is undone, the match is there (``tests/cases/near.py``)."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, replace
+import datetime as dt
 from typing import Any
 
 import pytest
 
 import stretto
-from stretto.explaining.answer import Answer, Reason
+from tests.cases import agree, near
 from tests.conftest import cases
 
-BREAKS = ("value", "null", "time", "type", "key", "between")
-KINDS = {
-    "value": "condition",
-    "null": "condition",
-    "time": "window",
-    "type": "absent",
-    "key": "key",
-    "between": "negation",
-}
+
+def test_what_is_broken_is_named() -> None:
+    found = agree(near, range(cases(300, compiled=60)))
+    assert sum(map(bool, found)) > len(found) // 2
 
 
-@dataclass(frozen=True)
-class Near:
-    """A query with one match among its events; ``rows`` are those of the match."""
-
-    language: str
-    window: int
-    bound: int
-    events: list[dict[str, Any]]
-    rows: tuple[int, ...]
-
-    @property
-    def query(self) -> str:
-        if self.language == "ceql":
-            return (
-                f"SELECT * FROM S WHERE (A AS a ; NOT D ; B AS b ; C AS c) FILTER b[x > {self.bound}] AND c[x > 0] "
-                f"PARTITION BY [k] WITHIN {self.window} [t]"
-            )
-        if self.language == "sase":
-            return (
-                "PATTERN SEQ(A a, ~(D d), B b, C c) WHERE skip_till_any_match "
-                f"{{ [k] AND b.x > {self.bound} AND c.x > 0 }} WITHIN {self.window}"
-            )
-        return f"sequence by k with maxspan={self.window}s [A where true] ![D where true] [B where x > {self.bound}] [C where x > 0]"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        more = {"language": "eql"} if self.language == "eql" else {}
-        return {"time": "t", "time_unit": "s", **more}
-
-    def matches(self) -> bool:
-        return stretto.match(self.query, self.events, **self.options).num_rows > 0
-
-    def answer(self) -> Answer:
-        return stretto.why_not(self.query, self.events, **self.options)
+def rows(kinds: str, **columns: list[Any]) -> list[dict[str, Any]]:
+    more = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return [{"type": kind, **own} for kind, own in zip(kinds, more or [{}] * len(kinds), strict=True)]
 
 
-def near(choose: random.Random) -> Near:
-    """A match of three events among others of no account."""
-    events: list[dict[str, Any]] = []
-    rows: list[int] = []
-    now, bound, key = 0, choose.randint(1, 9), choose.randint(0, 3)
-    for step in "ABC":
-        for _ in range(choose.randint(0, 3)):
-            now += choose.randint(0, 2)
-            events.append(
-                {"type": choose.choice("NM"), "t": now, "k": choose.randint(0, 3), "x": choose.randint(0, 20)}
-            )
-        now += choose.randint(1, 3)
-        rows.append(len(events))
-        events.append({"type": step, "t": now, "k": key, "x": bound + choose.randint(1, 5)})
-    for _ in range(choose.randint(0, 2)):
-        events.append({"type": "N", "t": now, "k": key, "x": None})
-    lasts = events[rows[-1]]["t"] - events[rows[0]]["t"]
-    return Near(choose.choice(["ceql", "sase", "eql"]), lasts + choose.randint(0, 3), bound, events, tuple(rows))
+@pytest.mark.parametrize(
+    ("formula", "kinds", "told"),
+    [
+        ("E AS a : E AS b", "EZE", "E AS a : E AS b: row 1 (Z) lies between"),
+        ("B AS a ; C AS c : B AS b", "BCZB", "C AS c : B AS b: row 2 (Z) lies between"),
+        ("A ; NOT N ; B ; C", "ANBNC", "NOT N: row 1 (N) came"),
+        ("C{3} AS a ; C{2} AS b", "CZCC", "C{3}: it has 1 event"),
+    ],
+)
+def test_events_of_one_type_in_several_steps_are_told_apart(formula: str, kinds: str, told: str) -> None:
+    answer = stretto.why_not(f"SELECT * FROM S WHERE {formula}", rows(kinds))
+    assert [str(one) for one in answer.reasons] == [told]
 
 
-def broken(one: Near, how: str, choose: random.Random) -> Near:
-    events = [dict(event) for event in one.events]
-    first, middle, last = one.rows
-    match how:
-        case "value":
-            events[middle]["x"] = one.bound - choose.randint(0, 3)
-        case "null":
-            events[middle]["x"] = None
-        case "time":
-            more = one.window - (events[last]["t"] - events[first]["t"]) + choose.randint(1, 5)
-            for event in events[last:]:
-                event["t"] += more
-        case "type":
-            events[last]["type"] = "X"
-        case "key":
-            events[choose.choice([first, middle, last])]["k"] = 9
-        case "between":
-            events.insert(middle, {"type": "D", "t": events[middle]["t"], "k": events[first]["k"], "x": None})
-    return replace(one, events=events)
+def test_a_gap_is_measured_between_the_steps_that_it_is_about() -> None:
+    query = "SELECT * FROM S WHERE (D AS a ; E AS b ; D AS c AFTER 5 [t]) PARTITION BY [k]"
+    answer = stretto.why_not(query, rows("DED", t=[0, 1, 3], k=["a"] * 3), time="t")
+    assert [str(one) for one in answer.reasons] == ["AFTER 5 [t]: 2 of 't' between rows 1 and 2, 3 of 't' too little"]
+    assert answer.misses[0].events == {"a": (0,), "b": (1,), "c": (2,)}
 
 
-def undone(one: Near, reason: Reason) -> Near:
-    """The query and its events without what a reason names."""
-    events = [dict(event) for event in one.events]
-    if reason.kind == "window":
-        return replace(one, window=int(dict(reason.values)["lasts"]))
-    if reason.kind == "negation":
-        return replace(one, events=[event for at, event in enumerate(events) if at not in reason.rows])
-    if reason.kind == "absent":
-        last = dict(events[-1])
-        return replace(one, events=[*events, last | {"type": "C", "k": events[one.rows[0]]["k"], "x": 1}])
-    for row in reason.rows:
-        if reason.kind == "condition":
-            events[row]["x"] = one.bound + 1
-        else:
-            events[row]["k"] = 7
-    return replace(one, events=events)
+def test_a_negation_names_no_event_at_another_place() -> None:
+    query = "sequence with maxspan=9s [A where true] ![N where true] [B where true] [C where true]"
+    answer = stretto.why_not(query, rows("ANBNC", t=[*range(5)]), time="t", time_unit="s", language="eql")
+    assert [one.rows for one in answer.reasons] == [(1,)]
 
 
-@pytest.mark.parametrize("how", BREAKS)
-def test_what_is_broken_is_named(how: str) -> None:
-    for seed in range(cases(200, compiled=40)):
-        choose = random.Random(f"{how} {seed}")
-        whole = near(choose)
-        assert whole.matches(), seed
-        one = broken(whole, how, choose)
-        assert not one.matches(), seed
-        answer = one.answer()
-        assert not answer.matches, seed
-        reasons = [miss.reasons[0] for miss in answer.misses if len(miss.reasons) == 1]
-        told = f"seed {seed}: {one.query}\n{one.events}\n{answer}"
-        assert KINDS[how] in [reason.kind for reason in reasons], told
-        for reason in reasons:
-            if reason.kind != "absent" or how == "type":
-                assert undone(replace(one, window=one.window + 9 * (how == "type")), reason).matches(), (told, reason)
+def test_an_inequation_of_eql_is_written_as_such() -> None:
+    query = "sequence [A where x != 1] [B where true]"
+    answer = stretto.why_not(query, rows("AB", x=[1, 1], t=[0, 1]), time="t", time_unit="s", language="eql")
+    assert [one.text for one in answer.reasons] == ["e1[x != 1]"]
+
+
+def test_an_event_behind_one_that_a_strategy_would_take() -> None:
+    query = "PATTERN SEQ(A a, B b, C c) WHERE partition_contiguity { [k] and c.x >= a.x }"
+    events = rows("ABCC", x=[7, 0, 2, 9], k=["a", "a", "a", "b"])
+    answer = stretto.why_not(query, events, event=3)
+    assert [one.kind for one in answer.reasons] == ["key", "strategy"]
+    assert [one.rows for one in answer.reasons] == [(0, 1, 3), (2,)]
+
+
+CLAUSE = (
+    "SELECT * FROM e MATCH_RECOGNIZE (ORDER BY t PATTERN (A B C+) {} DEFINE A AS k = 'A', B AS k = 'B', C AS k = 'C')"
+)
+
+
+def test_a_row_deep_in_a_repetition() -> None:
+    answer = stretto.why_not(CLAUSE.format(""), rows("-----", k=list("ABQQQ"), t=[*range(5)]), event=3)
+    assert [one.text for one in answer.reasons] == ["C AS k = 'C'"]
+    assert answer.misses[0].events["C"][:2] == (2, 3)
+
+
+def test_the_least_that_a_window_must_be_longer() -> None:
+    events = {"k": list("ABCC"), "t": [dt.datetime(2026, 1, 1, 0, 0, at) for at in (0, 1, 40, 41)]}
+    answer = stretto.why_not(CLAUSE.format("WITHIN INTERVAL '30' SECOND"), rows("----", **events))
+    assert [dict(one.values)["lasts"] for one in answer.reasons] == [40.0]

@@ -38,6 +38,7 @@ LANGUAGES = (
     "why",
     "why_rows",
     "why_afa",
+    "near",
     "counts",
     "counts_afa",
     "dry",

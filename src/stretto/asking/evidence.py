@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -148,7 +149,7 @@ class Witness:
             return
         condition = self._with_types(one)
         names = list(p.attributes(condition))
-        for at in found.held.get(one.variables[0], ()):
+        for at in _own(one, found):
             event = self.event(at)
             if not holds(condition, event):
                 values = tuple((name, event.get(name)) for name in names)
@@ -228,7 +229,7 @@ class Witness:
 
     def _widest(self, one: Constraint, found: Found, window: BoundWindow, *, wide: bool) -> tuple[int, int] | None:
         """The two events that break a gap, or a window of a part."""
-        own = sorted({at for name in one.variables for at in found.held.get(name, ())})
+        own = _own(one, found)
         if not own:
             return None
         what = one.place[-1]
@@ -250,11 +251,14 @@ class Witness:
             return Evidence("no variable is selected, and a match must hold every event of its interval")
         first, last = found.start, found.end
         if one.kind is Kind.CONTIGUITY and isinstance(one.what, tuple):
-            sides = [{at for name in a.variables(side) for at in found.held.get(name, ())} for side in one.what]
-            if all(sides) and one.what[0] is not one.what[1]:
-                first, last = max(sides[0]), min(sides[1])
-            elif sides[0]:
-                first, last = min(sides[0]), max(sides[0])
+            before, behind = (_held_by(side, found) for side in one.what)
+            if one.what[0] is one.what[1]:
+                own = _own(one, found)
+                first, last = own[0], own[-1]
+            else:
+                pairs = pairwise(found.positions)
+                apart = [pair for pair in pairs if pair[0] in before and pair[1] in behind and pair[1] - pair[0] > 1]
+                first, last = apart[0] if apart else (first, last)
         between = self._among(one, first, last, found)
         if not between.size:
             return Evidence("other events lie between")
@@ -295,8 +299,12 @@ class Witness:
 
     def _negation(self, one: Constraint, found: Found) -> Evidence:
         """The events that must not come, and did."""
-        came = list(islice((at for at in self._where(one, found) if self._denies(one, found, at)), GIVEN))
-        if not came:
+        for beside in (True, False):  # in a group that repeats, what is behind may come before
+            places = self._where(one, found, beside=beside)
+            came = list(islice((at for at in places if self._denies(one, found, at)), GIVEN))
+            if came:
+                break
+        else:
             return Evidence("such an event came")
         told = ", ".join(self._named(at) for at in came[:NAMED])
         more = "" if len(came) <= NAMED else f" and {len(came) - NAMED:,} more"
@@ -317,17 +325,42 @@ class Witness:
         lacks = component is not None and one.what.only
         return Evidence("no event that ends it comes behind" if lacks else "such an event came")
 
-    def _where(self, one: Constraint, found: Found) -> Iterator[int]:
-        """Positions in and around a match at which an event may deny it."""
+    def _where(self, one: Constraint, found: Found, *, beside: bool) -> Iterator[int]:
+        """Positions in and around a match at which an event may deny it; ``beside``: right between what is before and behind it."""
         begin, end, size = found.start, found.end + 1, self.events.table.num_rows
         window = self.bound.window
         if window is not None and window.attribute is not None:
             begin, end = max(begin - MOST_BETWEEN, 0), min(end + MOST_BETWEEN, size)
-        held = set(found.positions)
+        held = found.positions
+        before, behind = self._sides(one, found)
         for at in self._of_types(begin, end, self._kinds_of(one)):
-            outside = not found.start <= at <= found.end
-            if at not in held and not (outside and not self._in_window(found, at)):
+            place = bisect_left(held, at)
+            if place < len(held) and held[place] == at:
+                continue
+            there = held[place - 1] in before if place else not before
+            there &= held[place] in behind if place < len(held) else not behind
+            if (there or not beside) and (found.start < at < found.end or self._in_window(found, at)):
                 yield at
+
+    def _sides(self, one: Constraint, found: Found) -> tuple[set[int], set[int]]:
+        """What a match holds before the place at which an event must not come, and behind it."""
+        bound, what = self.bound, one.what
+        if isinstance(bound, BoundQuery):
+            sequences = (node.parts for node in a.walk(bound.parsed.pattern) if isinstance(node, a.Sequence))
+            for parts in sequences:
+                for at, part in enumerate(parts):
+                    if isinstance(part, a.Not) and part.body is what:
+                        return _held_by(parts[:at], found), _held_by(parts[at + 1 :], found)
+            return set(), set()
+        every: Sequence[Stage | Component] = (
+            bound.eql.stages if isinstance(bound, BoundEql) else bound.parsed.components
+        )
+        names = [other.variable for other in every]
+        place = names.index(what.variable)
+        before, behind = (
+            {row for name in own for row in found.held.get(name, ())} for own in (names[:place], names[place + 1 :])
+        )
+        return before, behind
 
     def _kinds_of(self, one: Constraint) -> tuple[str, ...]:
         """The types of the events that must not come; none: any."""
@@ -370,21 +403,11 @@ class Witness:
         if isinstance(bound, BoundQuery):
             body = a.fold(one.what, lambda node: _typed(node, bound))
             return bool(valuations(body, [event], bound))
-        return self._denies_run(one, found, at, bound)
+        return self._fulfils(one, found, at)
 
     def _of_its_key(self, found: Found, at: int) -> bool:
         """Whether an event is of the partition in which a match begins."""
         return all(self.event(at).get(name) == self.event(found.start).get(name) for name in self.bound.partition_by)
-
-    def _denies_run(self, one: Constraint, found: Found, at: int, bound: BoundSase) -> bool:
-        component = cast(Component, one.what)
-        names = [other.variable for other in bound.parsed.components]
-        place = names.index(component.variable)
-        before = [last for name in names[:place] for last in found.held.get(name, ())]
-        behind = [first for name in names[place + 1 :] for first in found.held.get(name, ())]
-        if (before and at < max(before)) or (behind and at > min(behind)):
-            return False
-        return self._fulfils(one, found, at)
 
     def _fulfils(self, one: Constraint, found: Found, at: int) -> bool:
         """Whether an event fulfils the conditions on one that is in no match, as far as they are known."""
@@ -433,11 +456,32 @@ class Witness:
         return [(at, one.what) for at in found.positions]
 
     def _count(self, one: Constraint, found: Found) -> Evidence:
-        held = sorted({at for name in one.variables for at in found.held.get(name, ())})
+        held = _own(one, found)
         number_ = len(held)
         rows = tuple(map(self.events.row, held))
         times = f"{number_:,} event{'' if number_ == 1 else 's'}"
         return Evidence(f"it has {times}", rows, (("events", number_),), 1.0)
+
+
+def _held_by(part: a.Pattern | Sequence[a.Pattern], found: Found) -> set[int]:
+    """The positions that a part of a formula holds, or several, as far as its names tell."""
+    match part:
+        case a.Not():
+            return set()
+        case a.Atom(type=name):
+            return set(found.held.get(name, ()))
+        case a.As(body, name):
+            named, inside = set(found.held.get(name, ())), _held_by(body, found)
+            return named & inside if named and inside else named | inside
+        case _:
+            parts = part if isinstance(part, Sequence) else a.children(part)
+            return {at for one in parts for at in _held_by(one, found)}
+
+
+def _own(one: Constraint, found: Found) -> list[int]:
+    """The positions that a constraint is about, ascending."""
+    named = {at for name in one.variables for at in found.held.get(name, ())}
+    return sorted(named if one.step is None else named & _held_by(one.step, found))
 
 
 def _typed(node: a.Pattern, bound: BoundQuery) -> a.Pattern:

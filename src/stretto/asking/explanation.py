@@ -43,6 +43,12 @@ class Explanation:
         The steps of the query, or the states and arcs of the automaton, with their numbers.
     warnings
         Types, conditions and keys of the query that no event has, and windows that are too short, in words.
+
+    >>> import stretto
+    >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 4}]
+    >>> explained = stretto.explain("SELECT * FROM S WHERE A ; B AS b FILTER b[x > 5]", events)
+    >>> explained.steps.select(["step", "events", "alone"]).to_pylist()
+    [{'step': 'A', 'events': 1, 'alone': 1}, {'step': 'B AS b', 'events': 1, 'alone': 0}]
     """
 
     text: str

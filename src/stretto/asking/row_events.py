@@ -17,7 +17,7 @@ from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.program import RowProgram
 from stretto.matching.rows import columns_of, sorted_partitions
 from stretto.query.asks.constraints import Constraint, Kind, Step
-from stretto.query.asks.rows import short
+from stretto.query.asks.rows import as_written, short
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import Anchor, BoundRows, Navigation, RowQuery, parts_of
 from stretto.query.windows import Window
@@ -75,6 +75,13 @@ class RowTrial(Trying):
             It is none that runs.
         """
         return RowProgram(bind(parsed, self.rows.bound.schema))
+
+    def having(self, parsed: RowQuery) -> Iterator[RowQuery]:
+        """With as few rows as do, and as the clause says it: only a longer repetition may have the event."""
+        yield parsed
+        written = as_written(parsed, self.rows.bound.parsed)
+        if written != parsed:
+            yield written
 
     def _few(self, query: RowProgram, each: int, most: float, event: int | None) -> Iterator[Found]:
         """Matches of a clause, at most so many of each piece of the rows: whole partitions."""

@@ -157,7 +157,7 @@ class Search:
             following = self.following(reached)
             every = self.chain.asks(following)
             # Where a strategy takes the next event that will do, more may do for less: what is asked may lead to the event.
-            for dropped in (every, (), *([one] for one in every[:MOST_SINGLES])):
+            for dropped in (every, (), self._around(following, every), *([one] for one in every[:MOST_SINGLES])):
                 if self.first(following, dropped, quick=True) or (following, frozenset(dropped)) in self._unknown:
                     return reached
             reached = following
@@ -203,12 +203,17 @@ class Search:
         every = list(self._candidates(step, reached, dropped))
         before = set(self.chain.asks(reached)) if reached else set()
         own = [one for one in every if one not in before]
-        # Without what the step itself asks EQL may take other events before, and so never the one that is asked about.
-        rest = [one for one in every if one in before] if self.trial.event is not None else []
+        rest = self._around(step, every) if self.trial.event is not None else []
         for tried in (own, every, rest):
             if tried and self.first(step, [*dropped, *tried]) is not None:
                 return [*dropped, *self._needed(step, dropped, tried)]
         return None
+
+    def _around(self, step: int, every: Collection[Constraint]) -> list[Constraint]:
+        """Of some constraints those that are not about the events of a step: without what these are asked, EQL and
+        ``skip_till_next_match`` may take another event before, and so never the one that is asked about."""
+        own = self.chain.steps[step - 1].variables
+        return [one for one in every if one.kind is not Kind.CONDITION or set(own).isdisjoint(one.variables)]
 
     def _needed(self, step: int, dropped: list[Constraint], tried: list[Constraint]) -> list[Constraint]:
         """Those of some constraints that cannot be taken back; what could stand for several is taken back last."""

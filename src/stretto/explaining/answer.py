@@ -99,6 +99,11 @@ class Answer:
     under_way
         Of a stream (:meth:`stretto.Matcher.why_not`): how many partial matches are under way. ``misses`` are those of them that got
         furthest, and ``match`` is ``None``, whatever the stream has given. ``None``: the answer is about events.
+
+    >>> import stretto
+    >>> answer = stretto.why_not("SELECT * FROM S WHERE A ; B AS b FILTER b[x > 5]", [{"type": "A", "x": 1}, {"type": "B", "x": 4}])
+    >>> answer.matches, [(one.kind, one.text, one.rows, one.values) for one in answer.reasons]
+    (False, [('condition', 'b[x > 5]', (1,), (('x', 4),))])
     """
 
     query: str

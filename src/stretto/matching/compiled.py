@@ -190,6 +190,13 @@ class Query:
         ------
         QueryError
             Something in the query does not fit the schema; the error shows where.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> query = stretto.compile("SELECT * FROM S WHERE A AS a FILTER a[x > 5]")
+        >>> str(query.bind({"type": "string", "x": "int64"})) == str(query)
+        True
         """
         known = Schema.of(schema, **roles)
         key = (self._parsed.language, self._parsed.text, known.key, functions.version())
@@ -205,7 +212,13 @@ class Query:
         return query
 
     def output_schema(self, output: str = "events", positions: bool = True, timeouts: bool = False) -> pa.Schema:
-        """The Arrow schema of results."""
+        """The Arrow schema of results.
+
+        >>> import stretto
+        >>> query = stretto.compile("SELECT * FROM S WHERE A ; B", {"type": "string"})
+        >>> query.output_schema(positions=True).names
+        ['start', 'end', 'positions', 'A', 'B']
+        """
         return Layout(self.bound, output=output, positions=positions, timeouts=timeouts).schema()
 
     def program(self, *, valuations: bool = False, split: bool = False, timeouts: bool = False) -> AnyProgram:
@@ -245,6 +258,10 @@ class Query:
         """What the query means and how it runs: pattern, predicates with their event classes, automaton, engine and why.
 
         ``timeouts``: also what follows its partial matches, for ``timeouts=``.
+
+        >>> import stretto
+        >>> print(stretto.compile("SELECT * FROM S WHERE A AS a ; B").explain().splitlines()[0])
+        query      SELECT * FROM S WHERE A AS a ; B
         """
         if not timeouts or self._bound is None:
             return explain(self._parsed, self._split, self._machine)

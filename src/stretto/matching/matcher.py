@@ -216,7 +216,13 @@ class Matcher:
         return self._line.late
 
     def late_events(self) -> pa.Table:
-        """With ``late="side"``: the late events since the last call, with the columns that are read."""
+        """With ``late="side"``: the late events since the last call, with the columns that are read.
+
+        >>> import stretto
+        >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A ; B", time="t", disorder=5, late="side")
+        >>> matcher.push([{"type": "A", "t": 10}, {"type": "B", "t": 3}]).num_rows, matcher.late_events().to_pylist()
+        (0, [{'type': 'B', 't': 3}])
+        """
         return self._line.late_events()
 
     @property
@@ -412,17 +418,33 @@ class Matcher:
             or it and all behind it; the others are taken, and the next call gives their matches.
         QueryError, LimitError
             A fence or a transfer of ``arcs`` is wrong (nothing is taken); more than the budget allows; an ε-cycle without end.
+
+        >>> import stretto
+        >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A ; B", output="positions")
+        >>> matcher.push([{"type": "A"}]).num_rows, matcher.push([{"type": "B"}, {"type": "B"}]).column("positions").to_pylist()
+        (0, [[0, 1], [0, 2]])
         """
         return self._line.push(events, arcs=arcs, punctuations=punctuations)
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
-        """Do what :meth:`push` does, in pieces of bounded size, to be read to the end; for an AFA, a piece is of so many events."""
+        """Do what :meth:`push` does, in pieces of bounded size, to be read to the end; for an AFA, a piece is of so many events.
+
+        >>> import stretto
+        >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A ; B", output="positions")
+        >>> [piece.num_rows for piece in matcher.iter_push([{"type": "A"}, {"type": "B"}])]
+        [1]
+        """
         return self._line.iter_push(events)
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
         """Do what :meth:`push` does, with the matches of each event that completes some as a set (see :func:`match_sets`).
 
         The matcher must have been made with ``sets=True``. Must be read to the end before the next call.
+
+        >>> import stretto
+        >>> matcher = stretto.Matcher("PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { }", sets=True)
+        >>> [one.count for one in matcher.push_sets([{"type": kind} for kind in "AAAB"])]
+        [7]
         """
         return self._line.push_sets(events)
 
@@ -453,11 +475,23 @@ class Matcher:
             AFAs: a condition on the event, such as ``"e.floor <= 3"``: the punctuation is of the events that satisfy it (appendix
             F.2). Partial matches that none still to come can complete are freed; no output becomes final. For streams without
             retractions.
+
+        >>> import stretto
+        >>> lost = "SELECT * FROM S WHERE SENT AS s ; NOT BACK WITHIN 10 [t]"
+        >>> matcher = stretto.Matcher(lost, time="t", output="positions")
+        >>> matcher.push([{"type": "SENT", "t": 0}]).num_rows, matcher.advance(10).num_rows, matcher.advance(11).num_rows
+        (0, 0, 1)
         """
         return self._line.advance(time, where=where)
 
     def finish(self) -> pa.Table:
-        """The stream has ended, and all is final: gives what waited, and the matches that only the end completes (for CEQL, none)."""
+        """The stream has ended, and all is final: gives what waited, and the matches that only the end completes (for CEQL, none).
+
+        >>> import stretto
+        >>> matcher = stretto.Matcher("SELECT * FROM S WHERE SENT AS s ; NOT BACK WITHIN 10 [t]", time="t", output="positions")
+        >>> matcher.push([{"type": "SENT", "t": 0}]).num_rows, matcher.finish().num_rows
+        (0, 1)
+        """
         return self._line.finish()
 
     # -- arcs ---------------------------------------------------------------------------------------------------------
@@ -512,6 +546,14 @@ class Matcher:
 
         With ``dynamic="explicit"`` no event from ``at`` on takes it (``None``: none at all, as if it had never been); what this takes
         back or gives comes at once.
+
+        >>> import stretto
+        >>> afa = stretto.AFA({"kind": str}).arc("q0", "q1", when="e.kind = 'a'", id="first").final("q1")
+        >>> matcher = stretto.Matcher(afa, time="t", dynamic="default")
+        >>> matcher.push([{"t": 1, "kind": "a"}]).num_rows
+        1
+        >>> matcher.retire_arc("first").num_rows, matcher.push([{"t": 2, "kind": "a"}]).num_rows
+        (0, 0)
         """
         self._line.changing("retire_arc()").retire(id, at)
         return self._line.given()
@@ -528,11 +570,27 @@ class Matcher:
 
         A SnapshotError where the matcher has stopped inside a batch, or has matches to give; or where an arc has a Python function,
         which no snapshot holds, beside those that the automaton was made with.
+
+        >>> import stretto
+        >>> query = "SELECT * FROM S WHERE A ; B"
+        >>> matcher, other = (stretto.Matcher(query, {"type": "string"}, output="positions") for _ in range(2))
+        >>> matcher.push([{"type": "A"}]).num_rows
+        0
+        >>> other.restore(matcher.snapshot()).push([{"type": "B"}]).to_pylist()
+        [{'start': 0, 'end': 1, 'positions': [0, 1]}]
         """
         return self._line.snapshot()
 
     def restore(self, snapshot: bytes) -> Matcher:
-        """Take over the state of a snapshot of the same query or automaton, schema and options; of any other, a SnapshotError."""
+        """Take over the state of a snapshot of the same query or automaton, schema and options; of any other, a SnapshotError.
+
+        >>> import stretto
+        >>> ab, ba = (stretto.Matcher(f"SELECT * FROM S WHERE {one}", {"type": "string"}) for one in ("A ; B", "B ; A"))
+        >>> ab.restore(ba.snapshot())
+        Traceback (most recent call last):
+            ...
+        stretto.errors.SnapshotError: ...
+        """
         self._line.restore(snapshot)
         return self
 

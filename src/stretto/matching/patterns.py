@@ -392,6 +392,15 @@ class PatternSet:
             What was given is no change, or ``since`` is no value of the time column.
         DataError
             A change is late: an event at or after its ``since`` has been pushed, or :meth:`advance` has passed it.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> patterns = stretto.PatternSet({"type": "string", "t": "int64"}, time="t")
+        >>> patterns.change([stretto.Change("ab", "SELECT * FROM S WHERE A ; B"), stretto.Change("ab", None, since=5)])
+        >>> events = [{"type": "A", "t": 1}, {"type": "B", "t": 4}, {"type": "B", "t": 5}]
+        >>> patterns.push(events).column("end_time").to_pylist()
+        [4]
         """
         self._ready()
         found: list[tuple[str, Instant | None, Part | None]] = []
@@ -484,6 +493,14 @@ class PatternSet:
         DataError
             The events do not fit the schema, come before the last ones in time, or are not what a pattern needs (a window on
             an attribute that decreases, arithmetic that overflows). Nothing of the batch was read then.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> patterns = stretto.PatternSet({"type": "string", "t": "int64"}, time="t")
+        >>> patterns.change([stretto.Change("ab", "SELECT * FROM S WHERE A ; B")])
+        >>> patterns.push([{"type": "A", "t": 1}, {"type": "B", "t": 2}]).select(["pattern", "end_time"]).to_pylist()
+        [{'pattern': 'ab', 'end_time': 2}]
         """
         tables = self.iter_push(events)
         self._running.limits.begin_call()
@@ -557,6 +574,14 @@ class PatternSet:
         ------
         OptionError
             ``time`` is no value of the time column.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> patterns = stretto.PatternSet({"type": "string", "t": "int64"}, time="t")
+        >>> patterns.change([stretto.Change("lost", "SELECT * FROM S WHERE A ; NOT B WITHIN 10 [t]")])
+        >>> patterns.push([{"type": "A", "t": 1}]).num_rows, patterns.advance(20).num_rows
+        (0, 1)
         """
         self._ready()
         reached = instant_of(time, self._time, self._kind, "advance(time): it")
@@ -570,7 +595,14 @@ class PatternSet:
         return self._gathered(by_id(found))
 
     def finish(self) -> pa.Table:
-        """The stream has ended: gives the matches that still wait for time to pass, ordered by the pattern's id."""
+        """The stream has ended: gives the matches that still wait for time to pass, ordered by the pattern's id.
+
+        >>> import stretto
+        >>> patterns = stretto.PatternSet({"type": "string", "t": "int64"}, time="t")
+        >>> patterns.change([stretto.Change("lost", "SELECT * FROM S WHERE A ; NOT B WITHIN 10 [t]")])
+        >>> patterns.push([{"type": "A", "t": 1}]).num_rows, patterns.finish().num_rows
+        (0, 1)
+        """
         self._ready()
         self._running.limits.begin_call()
         self._life.finished = True
@@ -594,6 +626,16 @@ class PatternSet:
         ------
         SnapshotError
             A pattern is an automaton with Python functions; or the set was stopped in the middle of a batch.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> patterns, other = (stretto.PatternSet({"type": "string", "t": "int64"}, time="t") for _ in range(2))
+        >>> patterns.change([stretto.Change("ab", "SELECT * FROM S WHERE A ; B")])
+        >>> patterns.push([{"type": "A", "t": 1}]).num_rows
+        0
+        >>> other.restore(patterns.snapshot()).push([{"type": "B", "t": 2}]).num_rows
+        1
         """
         self._life.refuse_snapshot()
         section = Section(self._identity())

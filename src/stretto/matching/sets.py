@@ -105,7 +105,14 @@ class MatchSet:
             yield from table.to_pylist()
 
     def tables(self) -> Iterator[pa.Table]:
-        """The matches in tables of bounded size."""
+        """The matches in tables of bounded size.
+
+        >>> import stretto
+        >>> sets_of = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { }"
+        >>> (one,) = stretto.match_sets(sets_of, [{"type": kind} for kind in "AAB"], output="positions")
+        >>> [table.num_rows for table in one.tables()]
+        [3]
+        """
         paths = self._paths()
         while piece := list(islice(paths, PIECE)):
             yield self._table(piece)
@@ -117,6 +124,14 @@ class MatchSet:
         ------
         LimitError
             They take more than a quarter of the memory there is; :meth:`tables` gives them in pieces.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> sets_of = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { }"
+        >>> (one,) = stretto.match_sets(sets_of, [{"type": kind} for kind in "AAB"], output="positions")
+        >>> one.first(2).column("positions").to_pylist()
+        [[1, 2], [0, 1, 2]]
         """
         return self._listed(islice(self._paths(), n), min(n, self.count))
 
@@ -127,6 +142,14 @@ class MatchSet:
         ------
         LimitError
             They take more than a quarter of the memory there is.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> sets_of = "PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { }"
+        >>> (one,) = stretto.match_sets(sets_of, [{"type": kind} for kind in "AAB"], output="positions")
+        >>> one.count, one.sample(2, seed=1).num_rows, one.sample(9).num_rows
+        (3, 2, 3)
         """
         self._refuse_beyond(Budget(), min(n, self.count), LEAST * min(n, self.count))
         choose = random.Random(seed)

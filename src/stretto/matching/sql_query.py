@@ -23,6 +23,11 @@ class SqlQuery:
     """A SQL statement with ``MATCH_RECOGNIZE`` clauses: immutable, printable, and to be looked at before it runs.
 
     Made by :func:`stretto.compile_sql`. :func:`stretto.sql` runs the text.
+
+    >>> import stretto
+    >>> query = stretto.compile_sql("SELECT * FROM e MATCH_RECOGNIZE (ORDER BY t PATTERN (A B) DEFINE B AS x < PREV(x))")
+    >>> print(str(query)[:15])
+    SELECT * FROM e
     """
 
     def __init__(

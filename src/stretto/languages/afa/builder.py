@@ -184,6 +184,12 @@ class AFA:
         ------
         OptionError
             The state is final already, with another ``emit``.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> stretto.match(stretto.AFA({"x": int}).arc("q0", "q1", when="e.x > 5").final("q1"), [{"t": 1, "x": 7}], time="t").num_rows
+        1
         """
         try:
             how = Emit(emit)
@@ -302,7 +308,12 @@ class AFA:
         return checked(replace(self._empty, arcs=tuple(self._arcs.values()), finals=dict(self._finals)))
 
     def explain(self) -> str:
-        """Show schemas, states and arcs as text."""
+        """Show schemas, states and arcs as text.
+
+        >>> import stretto
+        >>> print(stretto.AFA({"x": int}).arc("q0", "q1", when="e.x > 5").final("q1").explain().splitlines()[0])
+        events     x int64
+        """
         return explain_afa(self.frozen)
 
     def draw(self) -> Any:

@@ -236,7 +236,8 @@ def _numbered(part: a.Pattern) -> Iterator[tuple[int, a.Pattern]]:
 
 def _of_part(part: a.Pattern, at: int) -> Iterator[Constraint]:
     for number, node in _numbered(part):
-        yield from _of_node(node, (at, number))
+        for one in _of_node(node, (at, number)):
+            yield replace(one, step=part)
 
 
 def _of_node(node: a.Pattern, place: tuple[int | str, ...]) -> Iterator[Constraint]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -50,6 +51,8 @@ class Constraint:
         The part of the query that says it: a condition, a window, a negated part, the name of a key …
     place
         Where in the query that part is; each constraint has its own.
+    step
+        The step of a CEQL formula in which it stands: its names tell its events from those of other steps of the same type.
     """
 
     kind: Kind
@@ -58,6 +61,7 @@ class Constraint:
     span: Span | None = field(default=None, compare=False, repr=False)
     what: Any = field(default=None, compare=False, repr=False)
     place: tuple[Any, ...] = ()
+    step: Any = field(default=None, compare=False, repr=False)
 
 
 class Chain(Protocol):
@@ -107,16 +111,22 @@ class Step:
 
 
 def by_step(steps: Iterable[Step], held: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-    """What each variable holds, in the order of the steps; of several names of the same events the outermost one.
+    """What each variable holds, in the order of the steps; of several names of the same events the outermost one, and a name that
+    stands in several steps only where the step has no other.
 
     >>> by_step([Step("A AS a", ("a", "A"), ("A",))], {"A": [1], "a": [1]})
     {'a': (1,)}
+    >>> by_step([Step("A AS a", ("a", "A"), ("A",)), Step("A AS b", ("b", "A"), ("A",))], {"A": [1, 2], "a": [1], "b": [2]})
+    {'a': (1,), 'b': (2,)}
     """
     found: dict[str, tuple[int, ...]] = {}
+    steps = tuple(steps)
+    named = Counter(name for step in steps for name in {*step.variables})
     for step in steps:
         seen: dict[tuple[int, ...], str] = {}
+        alone = any(named[name] == 1 and held.get(name) for name in step.variables)
         for name in step.variables:
-            if held.get(name):
+            if held.get(name) and (named[name] == 1 or not alone):
                 seen.setdefault(tuple(held[name]), name)
         found |= {name: own for own, name in seen.items()}
     return found

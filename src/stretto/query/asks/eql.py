@@ -42,7 +42,7 @@ class EqlChain:
                 found.append(Constraint(Kind.NEGATION, text, (stage.variable,), stage.span, stage, ("missing", at)))
                 continue
             for number, part in enumerate(parts_of(stage.condition)):
-                text = f"{stage.variable}[{part}]"
+                text = f"{stage.variable}[{_told(part)}]"
                 found.append(Constraint(Kind.CONDITION, text, (stage.variable,), span_of(part), part, (at, number)))
         for number, keys in enumerate(zip(*(one.keys for one in parsed.whole), strict=True)):
             names = dict.fromkeys(one.name for one in keys)
@@ -114,8 +114,15 @@ class EqlChain:
         )
 
 
+def _told(condition: p.Predicate) -> str:
+    """A condition, where ``x != y`` is the NOT of an equation."""
+    if isinstance(condition, p.Not) and isinstance(equation := condition.part, p.Comparison) and equation.op == "=":
+        return str(replace(equation, op="!="))
+    return str(condition)
+
+
 def _written(stage: Step) -> str:
-    told = "true" if stage.condition == p.And(()) else str(stage.condition)
+    told = "true" if stage.condition == p.And(()) else _told(stage.condition)
     return f"{stage.category or 'any'} where {told}"
 
 

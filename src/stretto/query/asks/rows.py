@@ -127,8 +127,10 @@ class RowsChain:
     def _relaxed(self, numbers: Collection[int], dropped: Collection[Constraint]) -> r.RowQuery:
         """The clause of some parts without some constraints."""
         places = {one.place for one in dropped}
-        # A repetition whose condition is dropped would take all rows that it can.
+        # A repetition whose condition is dropped would take all rows that it can, and one without a window may last long.
         free = {name for one in dropped if one.kind is Kind.CONDITION for name in one.variables}
+        if ("window",) in places:
+            free = {name for part in self._parts for name in _variables(part)}
         parts = tuple(_without(self._parts[at], at, places, free) for at in numbers)
         pattern = parts[0] if len(parts) == 1 else r.Concatenation(parts)
         define: dict[str, p.Predicate] = {}
@@ -150,6 +152,26 @@ class RowsChain:
             after_variable=None,
             within=within,
         )
+
+
+def as_written(parsed: r.RowQuery, whole: r.RowQuery) -> r.RowQuery:
+    """A relaxed clause whose repetitions take as many rows as those of the whole one do."""
+    few = [
+        set(_variables(node)) for node in r.parts_of(whole.pattern) if isinstance(node, r.Quantified) and node.reluctant
+    ]
+
+    def visit(node: r.RowPattern) -> r.RowPattern:
+        match node:
+            case r.Quantified(inner):
+                return replace(node, part=visit(inner), reluctant=set(_variables(inner)) in few)
+            case r.Excluded(inner):
+                return replace(node, part=visit(inner))
+            case r.Concatenation(parts) | r.Alternation(parts) | r.Permutation(parts):
+                return replace(node, parts=tuple(map(visit, parts)))
+            case _:
+                return node
+
+    return replace(parsed, pattern=visit(parsed.pattern))
 
 
 def short(reference: r.RowReference) -> str:
