@@ -11,7 +11,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "site"))
 
 project = "stretto"
-author = "the authors of stretto"
+author = "The stretto authors"
 version = release = version_of("stretto")
 
 extensions = [
@@ -21,6 +21,7 @@ extensions = [
     "sphinx_copybutton",
     "railroads",
     "commands",
+    "files",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["site"]

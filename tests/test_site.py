@@ -50,3 +50,9 @@ def test_every_page_can_be_reached(site: Path) -> None:
     front = (site / "index.html").read_text(encoding="utf-8")
     pages = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
     assert not [page for page in sorted(pages) if f'href="{page}.html"' not in front]
+
+
+def test_every_file_says_what_it_holds(site: Path) -> None:
+    page = (site / "architecture.html").read_text(encoding="utf-8")
+    for path in (ROOT / "src" / "stretto").rglob("*.py"):
+        assert path.name == "__init__.py" or f">{path.name}<" in page or f'pre">{path.name}' in page, path

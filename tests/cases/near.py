@@ -728,7 +728,8 @@ def case(seed: int) -> Case:
         language = which(asked)
         laid = _laid(rng, language, planted)
         made = Break(rng, language, [dict(one) for one in laid])
-        hole = rng.choice(language.holes()) if rng.random() < 0.8 else None
+        holes = language.holes()
+        hole = rng.choice(holes) if holes and rng.random() < 0.8 else None
         if hole is None or BREAKS[hole.kind](made, hole):
             broken = made.unasked() if hole is None else hole.kind
             whole, events = (
