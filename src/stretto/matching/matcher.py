@@ -586,10 +586,11 @@ class Matcher:
 
         >>> import stretto
         >>> ab, ba = (stretto.Matcher(f"SELECT * FROM S WHERE {one}", {"type": "string"}) for one in ("A ; B", "B ; A"))
-        >>> ab.restore(ba.snapshot())
-        Traceback (most recent call last):
-            ...
-        stretto.errors.SnapshotError: ...
+        >>> try:
+        ...     ab.restore(ba.snapshot())
+        ... except stretto.SnapshotError as error:
+        ...     print(str(error).splitlines()[0])
+        the snapshot is of another query:
         """
         self._line.restore(snapshot)
         return self

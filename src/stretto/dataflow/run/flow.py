@@ -99,6 +99,15 @@ class Dataflow:
         ------
         DataError
             An event is wrong: the message names input, row and reason. None of the batch is taken.
+
+        Examples
+        --------
+        >>> from stretto.dataflow import Dataflow, datalog
+        >>> flow = Dataflow(**datalog("reach(X, Y) :- link(X, Y).", {"link": {"src": str, "dst": str}}))
+        >>> flow.push("link", [{"src": "a", "dst": "b", "vs": 1}])
+        >>> flow.run_until_idle()
+        >>> flow.output("reach").to_pylist()
+        [{'x': 'a', 'y': 'b', 'vs': 1, 've': None, 've_new': None}]
         """
         self._check()
         own = self._input(name)
@@ -158,7 +167,16 @@ class Dataflow:
             own.punctuate(moment)
 
     def finish(self) -> None:
-        """The final punctuation of all inputs: nothing comes any more."""
+        """The final punctuation of all inputs: nothing comes any more.
+
+        >>> from stretto.dataflow import Dataflow, datalog
+        >>> flow = Dataflow(**datalog("reach(X, Y) :- link(X, Y).", {"link": {"src": str, "dst": str}}))
+        >>> flow.push("link", [{"src": "a", "dst": "b", "vs": 1}])
+        >>> flow.finish()
+        >>> flow.run_until_idle()
+        >>> flow.output("reach").num_rows
+        1
+        """
         self._check()
         for own in self._graph.inputs.values():
             own.punctuate(FOREVER)
@@ -217,6 +235,13 @@ class Dataflow:
         pyarrow.Table
             The columns of the payload, ``vs``, ``ve`` (NULL: without end), and ``ve_new``: NULL for an insertion, else the event with
             this payload, ``vs`` and ``ve`` ends there now (at ``vs``: it is gone).
+
+        >>> from stretto.dataflow import Dataflow, datalog
+        >>> flow = Dataflow(**datalog("reach(X, Y) :- link(X, Y).", {"link": {"src": str, "dst": str}}))
+        >>> flow.push("link", [{"src": "a", "dst": "b", "vs": 1}])
+        >>> flow.run_until_idle()
+        >>> flow.output("reach").num_rows, flow.output("reach").num_rows
+        (1, 0)
         """
         vertex = self._output(name)
         rows = vertex.drain()
@@ -243,6 +268,15 @@ class Dataflow:
         ------
         DataError
             Something ends that was taken before.
+
+        Examples
+        --------
+        >>> from stretto.dataflow import Dataflow, datalog
+        >>> flow = Dataflow(**datalog("reach(X, Y) :- link(X, Y).", {"link": {"src": str, "dst": str}}))
+        >>> flow.push("link", [{"src": "a", "dst": "b", "vs": 1, "ve": None, "ve_new": None}])
+        >>> flow.run_until_idle()
+        >>> flow.history("reach").to_pylist()
+        [{'x': 'a', 'y': 'b', 'vs': 1, 've': None}]
         """
         vertex = self._output(name)
         try:
@@ -259,6 +293,13 @@ class Dataflow:
         """The definite punctuation of an output: nothing before it changes any more. ``None``: there is none yet.
 
         It holds for what :meth:`output` gives from now on.
+
+        >>> from stretto.dataflow import Dataflow, datalog
+        >>> flow = Dataflow(**datalog("reach(X, Y) :- link(X, Y).", {"link": {"src": str, "dst": str}}))
+        >>> flow.push("link", [{"src": "a", "dst": "b", "vs": 1}], punctuation=5)
+        >>> flow.run_until_idle()
+        >>> flow.punctuation("reach")
+        5
         """
         time = self._output(name).promised
         return None if time == NEVER else self._shown(time)
@@ -290,7 +331,16 @@ class Dataflow:
         }
 
     def snapshot(self) -> bytes:
-        """The state as bytes of a versioned format, with all that is under way; the dataflow goes on."""
+        """The state as bytes of a versioned format, with all that is under way; the dataflow goes on.
+
+        >>> from stretto.dataflow import Dataflow, datalog
+        >>> flow, other = (Dataflow(**datalog("reach(X, Y) :- link(X, Y).", {"link": {"src": str, "dst": str}})) for _ in range(2))
+        >>> flow.push("link", [{"src": "a", "dst": "b", "vs": 1}])
+        >>> flow.run_until_idle()
+        >>> other.restore(flow.snapshot())
+        >>> other.output("reach").num_rows
+        1
+        """
         if self._broken is not None:
             raise SnapshotError(f"the dataflow has stopped ({self._broken}): its state is not at a step")
         counts = [self._steps, self._events]

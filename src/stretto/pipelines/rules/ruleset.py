@@ -260,6 +260,14 @@ class RuleSet:
             The events are not what rules say they are.
         LimitError
             With ``on_limit="error"``: a rule lists too much.
+
+        Examples
+        --------
+        >>> import stretto
+        >>> rules = stretto.read_rules([{"id": "aa", "query": "SELECT * FROM S WHERE A ; A"}])
+        >>> found = rules.match([{"type": "A", "t": 1}, {"type": "A", "t": 2}], time="t")
+        >>> found.matches.select(["rule", "end_time"]).to_pylist(), found.report.column("alerts").to_pylist()
+        ([{'rule': 'aa', 'end_time': 2}], [1])
         """
         roles = self._roles(type=type, time=time, sequence=sequence, stream=stream, time_unit=time_unit)
         found = _matched(self, events, roles, output, budget, on_limit)
