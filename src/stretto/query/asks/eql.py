@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from stretto.query import predicate as p
 from stretto.query.asks.constraints import TOGETHER, Constraint, Kind, joined, parts_of, span_of
@@ -115,10 +116,14 @@ class EqlChain:
 
 
 def _told(condition: p.Predicate) -> str:
-    """A condition, where ``x != y`` is the NOT of an equation."""
-    if isinstance(condition, p.Not) and isinstance(equation := condition.part, p.Comparison) and equation.op == "=":
-        return str(replace(equation, op="!="))
-    return str(condition)
+    """A condition, in which ``x != y`` is the NOT of an equation."""
+
+    def told(node: Any) -> Any:
+        if isinstance(node, p.Not) and isinstance(equation := node.part, p.Comparison) and equation.op == "=":
+            return replace(equation, op="!=")
+        return p.rebuilt(node, told)
+
+    return str(told(condition))
 
 
 def _written(stage: Step) -> str:
