@@ -116,9 +116,14 @@ def test_a_new_matcher_has_none() -> None:
             5,
             "matcher.stats counts",
         ),
+        (
+            lambda: stretto.Matcher("sequence [A where true] [B where true]", time="t", language="eql"),
+            5,
+            r"not there for EQL: why_not\(\) shows",
+        ),
         (lambda: stretto.Matcher("MATCH_RECOGNIZE (ORDER BY t PATTERN (A))"), 5, "matcher.stats counts what is held"),
     ],
-    ids=["without timeouts", "none", "speculation", "afa", "rows"],
+    ids=["without timeouts", "none", "speculation", "afa", "eql", "rows"],
 )
 def test_refused(matcher: Any, most: int, message: str) -> None:
     with pytest.raises(stretto.OptionError, match=message):

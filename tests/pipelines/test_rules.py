@@ -101,6 +101,8 @@ def test_rules_of_several_files(folder: Folder) -> None:
     assert rules.events is not None
     assert (rules.events.time, dict(rules.columns)) == ("t", {"user": pa.string(), "code": pa.int64()})
     assert len(stretto.read_rules(folder() / "left.toml").rules) == 1
+    (folder() / "left.toml").rename(folder() / "LEFT.TOML")
+    assert repr(stretto.read_rules(folder())) == "<stretto.RuleSet: 2 rules>"
 
 
 WRONG = {

@@ -167,6 +167,10 @@ class Ordered(Line):
         return self.run is None or not (waits or not self.run.idle)
 
     def partial_matches(self, most: int, by: Sequence[str]) -> pa.Table:
+        if isinstance(self.query.parsed, EqlQuery):
+            raise OptionError(
+                "partial_matches() is not there for EQL: why_not() shows what is under way of a sequence, and held() counts it"
+            )
         if not self.reading.timeouts:
             raise OptionError(
                 "partial_matches() needs a matcher that follows each first event: make it with timeouts=True, which a query with "

@@ -128,7 +128,7 @@ def _documents(path: Path, problems: list[Problem]) -> Iterator[tuple[File, dict
     """The files of a folder, in the order of their names, but for those that are no TOML, or cannot be read (any more)."""
     if not path.is_dir():
         found = [path]
-    elif not (found := sorted(path.rglob("*.toml"))):
+    elif not (found := sorted(one for one in path.rglob("*") if one.suffix.lower() == ".toml")):
         raise OptionError(f"{path} has no rules: a rule is a [[rule]] in a .toml file, or a row of a table")
     for one in found:
         try:
