@@ -20,6 +20,13 @@ from stretto.frame import Section
 I64 = NDArray[np.int64]
 
 
+def offsets(counts: I64) -> I64:
+    """Where each of some runs of so many begins, and where the last one ends."""
+    offset = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=offset[1:])
+    return offset
+
+
 class Matches(NamedTuple):
     """Matches in the order of their ends: row k holds ``position[offset[k]:offset[k+1]]``, ascending.
 
@@ -68,6 +75,33 @@ class Matches(NamedTuple):
         """Counts of matches: ``start`` is that of the one that begins first."""
         nothing = np.zeros(0, np.int64)
         return cls(start, end, np.zeros(start.size + 1, np.int64), nothing, np.zeros(0, np.int32), counts=counts)
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Matches]) -> Matches:
+        """The places of some matches, and behind them those of others."""
+        sizes = [np.diff(one.offset) for one in pieces]
+        start, end, position, mark = (
+            np.concatenate([getattr(one, name) for one in pieces]) for name in ("start", "end", "position", "mark")
+        )
+        return cls(start, end, offsets(np.concatenate(sizes)), position, mark)
+
+    def taken(self, rows: I64) -> Matches:
+        """Some of the matches, by their numbers."""
+        size = np.diff(self.offset)[rows]
+        offset = offsets(size)
+        cells = np.repeat(self.offset[rows] - offset[:-1], size) + np.arange(offset[-1])
+        part, known = (None if one is None else one[rows] for one in (self.part, self.known))
+        return Matches(
+            self.start[rows],
+            self.end[rows],
+            offset,
+            self.position[cells],
+            self.mark[cells],
+            part=part,
+            known=known,
+            measures=None if self.measures is None else self.measures.take(pa.array(rows)),
+            totals=None if self.totals is None else self.totals.taken(rows),
+        )
 
     @property
     def nbytes(self) -> int:

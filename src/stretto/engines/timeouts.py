@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.api import Matches, Starting, TimedOut
+from stretto.engines.api import Matches, Starting, TimedOut, offsets
 from stretto.engines.around import AroundProgram, MachineRun
 from stretto.engines.nfab import following as nfab
 from stretto.engines.nfab.program import NfabProgram
@@ -275,8 +275,7 @@ def _joined(first: Matches, second: Matches, order: I64) -> Matches:
     assert first.timed_out is not None
     sizes = np.concatenate((np.diff(first.offset), np.diff(second.offset)))[order]
     begins = np.concatenate((first.offset[:-1], second.offset[:-1] + first.position.size))[order]
-    offset = np.zeros(order.size + 1, np.int64)
-    np.cumsum(sizes, out=offset[1:])
+    offset = offsets(sizes)
     cells = np.arange(offset[-1]) + np.repeat(begins - offset[:-1], sizes)
     count = second.start.size
     told = TimedOut(

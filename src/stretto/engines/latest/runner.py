@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.columns.keys import KeyTable
 from stretto.columns.nullable import key_parts
-from stretto.engines.api import Matches, TimedOut
+from stretto.engines.api import Matches, TimedOut, offsets
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.compiled import Compiled
 from stretto.engines.latest.joining import join
@@ -114,8 +114,7 @@ class LatestRunner(Intake):
         if chosen is not None:
             last, length = last[chosen], length[chosen]
         last, length = last[:most], length[:most]
-        offset = np.zeros(last.size + 1, np.int64)
-        np.cumsum(length, out=offset[1:])
+        offset = offsets(length)
         position = np.zeros(offset[-1], np.int64)
         at, left = last.copy(), length.copy()
         for place in range(1, int(length.max(initial=0)) + 1):  # from the last event of each to its first

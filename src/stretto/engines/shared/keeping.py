@@ -279,7 +279,7 @@ class Keeper:
     def take(self, piece: Matches | None, until: int) -> Matches | None:
         """The matches that stay, of more that are found, when all events before number ``until`` have been read."""
         if piece is not None:
-            self.held = _joined(self.held, piece)
+            self.held = Matches.joined([self.held, piece])
             self.found = self._read(self.held)
         given = np.empty(self._starts + until - int(self.registers[AT]) + 1, np.int64)
         walk(until, self.visits, self.found, self.starts, self.queues, given, self.registers, self.rule)
@@ -299,7 +299,7 @@ class Keeper:
 
     def look(self, piece: Matches) -> None:
         """More matches of starts that are not closed."""
-        self.held = _joined(self.held, piece)
+        self.held = Matches.joined([self.held, piece])
         self.found = self._read(self.held)
         none = np.empty(0, np.int64)
         walk(0, NO_VISITS, self.found, self.starts, self.queues, none, self.registers, self.rule._replace(waits=True))
@@ -337,7 +337,7 @@ class Keeper:
         chosen = given[: self.registers[GIVEN]]
         if not chosen.size and self.registers[ROW] == self.looked:
             return None
-        found = _rows(self.held, chosen) if chosen.size else None
+        found = self.held.taken(chosen) if chosen.size else None
         best = self.starts.best[: self._starts]
         wanted = np.flatnonzero(self.starts.open[: self._starts] & (best > 0))
         ahead = int(self.registers[ROW])  # those from here on wait for their events
@@ -346,7 +346,7 @@ class Keeper:
             rows = np.concatenate((best[wanted] - 1, waiting))
             best[wanted] = np.arange(1, wanted.size + 1)
             self.registers[ROW] = wanted.size
-            self.held = _rows(self.held, rows)
+            self.held = self.held.taken(rows)
             self.found = self._read(self.held)
         self.looked = int(self.registers[ROW])
         return found
@@ -471,22 +471,3 @@ def _room(slots: int) -> Starts:
 
 def _no_matches() -> Matches:
     return Matches(_NOTHING, _NOTHING, np.zeros(1, np.int64), _NOTHING, np.zeros(0, np.int32))
-
-
-def _joined(first: Matches, second: Matches) -> Matches:
-    """All rows of two."""
-    if not first.start.size:
-        return second
-    start, end, position, mark = (
-        np.concatenate((getattr(first, name), getattr(second, name))) for name in ("start", "end", "position", "mark")
-    )
-    return Matches(start, end, np.concatenate((first.offset, second.offset[1:] + first.offset[-1])), position, mark)
-
-
-def _rows(of: Matches, rows: I64) -> Matches:
-    """Some rows, in this order."""
-    sizes = np.diff(of.offset)[rows]
-    offset = np.zeros(rows.size + 1, np.int64)
-    np.cumsum(sizes, out=offset[1:])
-    cells = np.arange(offset[-1]) + np.repeat(of.offset[rows] - offset[:-1], sizes)
-    return Matches(of.start[rows], of.end[rows], offset, of.position[cells], of.mark[cells])

@@ -22,7 +22,7 @@ from stretto.engines.timed.listing import refill
 from stretto.engines.timed.reaching import PAUSE_AFTER
 from stretto.engines.timed.state import State
 from stretto.engines.timed.structure import I64, Events
-from stretto.engines.timed.waiting import Waiting, taken
+from stretto.engines.timed.waiting import Waiting
 from stretto.frame import Section
 from stretto.query.query import Consume, Strategy
 from stretto.query.totals import Extent, undecided
@@ -137,7 +137,7 @@ class TimedRunner(TimedIntake):
             if self.chooses:
                 kept = chosen(self.strategy, self.program.query.parsed.limit, *found[:4])
                 if kept is not None:
-                    found, places, begun, ended = taken(found, kept), places[kept], begun[kept], ended[kept]
+                    found, places, begun, ended = found.taken(kept), places[kept], begun[kept], ended[kept]
             if self.waiting is None:
                 yield found
             else:

@@ -71,7 +71,7 @@ class Waiting:
         kept = np.flatnonzero(self.spared(part, begun, ended, *spoilers))
         if not kept.size:
             return
-        one = taken(found, kept), part[kept], begun[kept], ended[kept]
+        one = found.taken(kept), part[kept], begun[kept], ended[kept]
         self._added.append(one)
         self._bytes += one[0].nbytes + 3 * one[1].nbytes
         if not self.budget.holds(0, self.nbytes):
@@ -85,13 +85,7 @@ class Waiting:
             return
         found, part, begun, ended = zip((self.matches, self.part, self.begun, self.ended), *self._added, strict=True)
         self._added, self._bytes = [], 0
-        lengths = np.concatenate([np.diff(one.offset) for one in found])
-        offset = np.zeros(lengths.size + 1, np.int64)
-        np.cumsum(lengths, out=offset[1:])
-        start, end, position, mark = (
-            np.concatenate([getattr(one, name) for one in found]) for name in ("start", "end", "position", "mark")
-        )
-        self.matches = Matches(start, end, offset, position, mark)
+        self.matches = Matches.joined(found)
         self.part, self.begun, self.ended = np.concatenate(part), np.concatenate(begun), np.concatenate(ended)
 
     def spoil(self, part: I64, measure: NDArray[Any]) -> None:
@@ -128,7 +122,7 @@ class Waiting:
         if not done.any():
             return None
         rows = np.flatnonzero(done)
-        found = taken(self.matches, rows[np.argsort(places[rows], kind="stable")])
+        found = self.matches.taken(rows[np.argsort(places[rows], kind="stable")])
         self._keep(np.flatnonzero(~done))
         return found
 
@@ -137,7 +131,7 @@ class Waiting:
         self.part = renamed[self.part]
 
     def _keep(self, rows: I64) -> None:
-        self.matches = taken(self.matches, rows)
+        self.matches = self.matches.taken(rows)
         self.part, self.begun, self.ended = self.part[rows], self.begun[rows], self.ended[rows]
 
     def save(self, section: Section) -> None:
@@ -153,12 +147,3 @@ class Waiting:
         self.matches = Matches(start, end, offset, position, held["mark"].astype(np.int32))
         self.part = held["part"].astype(np.int64)
         self.begun, self.ended = held["begun"].astype(self.begun.dtype), held["ended"].astype(self.ended.dtype)
-
-
-def taken(found: Matches, rows: I64) -> Matches:
-    """Some rows of a result."""
-    lengths = np.diff(found.offset)[rows]
-    offset = np.zeros(rows.size + 1, np.int64)
-    np.cumsum(lengths, out=offset[1:])
-    at = np.repeat(found.offset[rows] - offset[:-1], lengths) + np.arange(offset[-1])
-    return Matches(found.start[rows], found.end[rows], offset, found.position[at], found.mark[at])

@@ -19,7 +19,7 @@ from stretto.matching.many.handing import Handed
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.other import I64, OtherRun
 from stretto.matching.many.parts import QueryPart
-from stretto.matching.many.results import chosen, joined, sliced
+from stretto.matching.many.results import joined, sliced
 from stretto.matching.many.several import SeveralPart, several
 from stretto.query.totals import Extent
 
@@ -185,7 +185,7 @@ def _sorted(pieces: Sequence[Matches]) -> Matches:
     assert whole.known is not None
     assert whole.part is not None
     order = np.lexsort((whole.part, whole.known))
-    return whole if (np.diff(order) == 1).all() else chosen(whole, order)
+    return whole if (np.diff(order) == 1).all() else whole.taken(order)
 
 
 def apart(found: Iterator[Matches]) -> dict[int, list[Matches]]:
@@ -195,5 +195,5 @@ def apart(found: Iterator[Matches]) -> dict[int, list[Matches]]:
         assert piece.part is not None
         order = np.argsort(piece.part, kind="stable")
         for mine in np.split(order, np.flatnonzero(np.diff(piece.part[order])) + 1):
-            rows.setdefault(int(piece.part[mine[0]]), []).append(chosen(piece, mine))
+            rows.setdefault(int(piece.part[mine[0]]), []).append(piece.taken(mine))
     return rows

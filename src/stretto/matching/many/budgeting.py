@@ -14,7 +14,7 @@ from stretto.engines.rows.program import RowProgram
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.holding import TooMany
 from stretto.errors import DataError, LimitError, StrettoError
-from stretto.matching.many.results import Source, chosen
+from stretto.matching.many.results import Source
 from stretto.matching.metering import GUESS, MEASURED, Columns, Meter, Watch, Width, described
 from stretto.matching.returns import Rows
 
@@ -127,7 +127,7 @@ class Budgeted:
         for piece in found:
             if piece.start.size and piece.totals is None and not self._meter.budget.open:
                 kept = self._take(piece)
-                yield piece if kept is None else chosen(piece, kept)
+                yield piece if kept is None else piece.taken(kept)
                 if self._ended:
                     return
             else:
@@ -165,8 +165,8 @@ class Budgeted:
             mine = piece.part == place
             watch = self._watch(place, rest if place == piece.part[-1] else None)
             if self._shares is None:
-                watch.take(chosen(piece, np.flatnonzero(mine)))
-            elif not self._within_share(place, watch, chosen(piece, np.flatnonzero(mine))):
+                watch.take(piece.taken(np.flatnonzero(mine)))
+            elif not self._within_share(place, watch, piece.taken(np.flatnonzero(mine))):
                 kept &= ~mine
         return None if kept.all() else np.flatnonzero(kept)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stretto.column_types import time_hint
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, offsets
 from stretto.engines.rows.columns import plain_name
 from stretto.engines.rows.measures import Points, measures
 from stretto.engines.rows.program import RowProgram
@@ -25,7 +25,7 @@ from stretto.frame import Section
 from stretto.matching.many.handing import Handed
 from stretto.matching.many.keys import SharedKeys
 from stretto.matching.many.parts import Part, WholeEvents
-from stretto.matching.many.results import as_map, chosen, offsets
+from stretto.matching.many.results import as_map
 from stretto.matching.repeats import WHENEVER
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import AfterMatch, BoundRows, OrderItem, RowQuery, RowsPerMatch
@@ -209,7 +209,7 @@ class ClauseRun:
     def _by_start(self, given: Given) -> Matches:
         """What time, or the end, completes, in the order of first events: partitions are numbered as rows are cut."""
         found = self._matches(given)
-        found = chosen(found, np.argsort(found.start))
+        found = found.taken(np.argsort(found.start))
         return found._replace(known=found.start)
 
     def _matches(self, given: Given) -> Matches:

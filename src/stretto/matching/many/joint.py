@@ -34,7 +34,6 @@ from stretto.frame import Section
 from stretto.matching.many.keys import HALF, renewed
 from stretto.matching.many.parts import Part
 from stretto.matching.many.prefixes import Lead
-from stretto.matching.many.results import chosen
 from stretto.query.query import Consume
 
 I64 = NDArray[np.int64]
@@ -262,7 +261,7 @@ class JointRun(Driver):
             rows = np.flatnonzero(ambiguous & (whose == model))
             cells = np.repeat(ambiguous & (whose == model), size)
             start, end = begin | (found.start - base), begin | (found.end - base)
-            mine = chosen(Matches(start, end, found.offset, place, found.mark), rows)
+            mine = Matches(start, end, found.offset, place, found.mark).taken(rows)
             resolved(mine, last_class[rows], trace, program.arcs(), program.truth())
             found.mark[cells] = mine.mark
 

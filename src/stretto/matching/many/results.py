@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stretto.columns.keys import one_zero
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.api import Matches, Totals
+from stretto.engines.api import Matches, Totals, offsets
 from stretto.engines.shared.windows import measured_type
 from stretto.errors import DataError
 from stretto.events import Schema
@@ -111,25 +111,6 @@ def _until(piece: Matches, last: tuple[int, int]) -> int:
 
 def _next(pieces: Iterator[Matches]) -> Matches | None:
     return next((piece for piece in pieces if piece.end.size), None)
-
-
-def chosen(piece: Matches, rows: I64) -> Matches:
-    """Some of the matches of a piece."""
-    size = np.diff(piece.offset)[rows]
-    offset = offsets(size)
-    cells = np.repeat(piece.offset[rows] - offset[:-1], size) + np.arange(offset[-1])
-    part, known = (None if one is None else one[rows] for one in (piece.part, piece.known))
-    return Matches(
-        piece.start[rows],
-        piece.end[rows],
-        offset,
-        piece.position[cells],
-        piece.mark[cells],
-        part=part,
-        known=known,
-        measures=None if piece.measures is None else piece.measures.take(pa.array(rows)),
-        totals=None if piece.totals is None else piece.totals.taken(rows),
-    )
 
 
 def joined(pieces: Sequence[Matches]) -> Matches:
@@ -434,7 +415,7 @@ def _returned(piece: Matches, sources: Sequence[Source], history: History) -> pa
             continue
         rows = np.flatnonzero(piece.part == number)
         try:
-            values = computed_columns(chosen(piece, rows), query, history, source.part.lister.marks)
+            values = computed_columns(piece.taken(rows), query, history, source.part.lister.marks)
         except IntegerOverflow as error:
             raise DataError(f"pattern '{source.id}': {error}") from error
         maps.append(as_map([one.name for one in query.returns or ()], values, rows.size))
@@ -460,13 +441,6 @@ class _Look:
         if isinstance(found, pa.ChunkedArray):
             found = found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)
         return found if found.type == kind else found.cast(kind)
-
-
-def offsets(counts: I64) -> I64:
-    """Where each of some runs of so many begins, and where the last one ends."""
-    offset = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts, out=offset[1:])
-    return offset
 
 
 def _narrow(offset: I64) -> pa.Array:
