@@ -259,10 +259,10 @@ def test_the_calls_of_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert (passed["bad"], passed["untimed"], passed["more"]) == (1, 1, False)
     roles = {"type": "type", "time": "t", "time_unit": "s"}
     assert calls.open(into, roles, 10, topic=topic)["rows"] == 2
-    assert calls.run(QUERY)["count"] == 1
+    assert calls.bench.run(QUERY)["count"] == 1
     state = calls.begin_replay({"p": QUERY}, live=True)
     for _ in range(40):
-        state = calls.read_on(1e300, 0)
+        state = calls.replay.read(1e300, 0)
     assert (state["count"], state["live"]["untimed"], state["live"]["bad"]) == (1, 1, 1)
     assert 'topic = "events"' in calls.written("pipeline", QUERY, "kafka://b:1/events")
     with pytest.raises(OptionError, match="save the query as a pipeline"):

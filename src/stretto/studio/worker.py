@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -177,42 +178,6 @@ class Calls:
         untimed = found.events.num_rows - events.num_rows
         return {"more": found.more, "bad": found.bad, "why": found.why, "untimed": untimed}
 
-    def events(self, offset: int, count: int) -> dict[str, Any]:
-        """As :meth:`Workbench.page_of_events`."""
-        return self.bench.page_of_events(offset, count)
-
-    def check(self, text: str) -> dict[str, Any]:
-        """As :meth:`Workbench.check`."""
-        return self.bench.check(text)
-
-    def explain(self, text: str) -> dict[str, Any]:
-        """As :meth:`Workbench.explain`."""
-        return self.bench.explain(text)
-
-    def draw(self, text: str) -> dict[str, Any]:
-        """As :meth:`Workbench.draw`."""
-        return self.bench.draw(text)
-
-    def run(self, text: str) -> dict[str, Any]:
-        """As :meth:`Workbench.run`."""
-        return self.bench.run(text)
-
-    def why_not(self, text: str) -> dict[str, Any]:
-        """As :meth:`Workbench.why_not`."""
-        return self.bench.why_not(text)
-
-    def why_event(self, text: str, event: int) -> dict[str, Any]:
-        """As :meth:`Workbench.why_event`."""
-        return self.bench.why_event(text, event)
-
-    def page(self, offset: int, count: int) -> dict[str, Any]:
-        """As :meth:`Workbench.page`."""
-        return self.bench.page(offset, count)
-
-    def step(self, text: str, count: int) -> dict[str, Any]:
-        """As :meth:`Workbench.step`."""
-        return self.bench.step(text, count)
-
     def begin_replay(self, patterns: dict[str, Any], live: bool = False, disorder: str = "") -> dict[str, Any]:
         """Begin a :class:`~stretto.studio.replay.Replay` with patterns, by name, in the place of the one before.
 
@@ -232,10 +197,6 @@ class Calls:
         schema, time = self.bench.events.schema, self.bench.roles.time or ""
         return follow(self._path, schema) if self._topic is None else self._topic.follow(schema, time)
 
-    def read_on(self, up_to: float, more: int) -> dict[str, Any]:
-        """As :meth:`Replay.read <stretto.studio.replay.Replay.read>`."""
-        return self.replay.read(up_to, more)
-
     def end_live(self) -> dict[str, Any]:
         """End a live stream, so that what waits comes."""
         replay = self.replay
@@ -244,31 +205,32 @@ class Calls:
         self._live.close()
         return replay.read(math.inf, 0)
 
-    def put_pattern(self, name: str, text: str) -> dict[str, Any]:
-        """As :meth:`Replay.put <stretto.studio.replay.Replay.put>`."""
-        return self.replay.put(name, text)
-
     def written(self, kind: str, text: str, data: str) -> str:
         """The query as the text of a file (see :func:`~stretto.studio.saving.written`)."""
         bench = self.bench
         return written(kind, text, bench.roles, data, bench.events.schema, self._topic)
 
 
-#: The calls by name.
-CALLS = (
-    *("open", "sample", "events", "check", "explain", "draw", "run", "why_not", "why_event", "page", "step", "written"),
-    *("begin_replay", "read_on", "put_pattern", "end_live"),
-)
+#: The calls by name, and whose methods they are.
+_CALLS: dict[str, Callable[[Calls], Callable[..., Any]]] = {
+    **{name: attrgetter(name) for name in ("open", "sample", "begin_replay", "end_live", "written")},
+    **{
+        name: attrgetter(f"bench.{name}")
+        for name in ("check", "explain", "draw", "run", "why_not", "why_event", "page", "step")
+    },
+    "events": attrgetter("bench.page_of_events"),
+    "read_on": attrgetter("replay.read"),
+    "put_pattern": attrgetter("replay.put"),
+}
 
 
 def answer(calls: Calls, line: str) -> str:
     """The answer to a line: ``{"value": …}`` or ``{"error": …}``."""
     asked = json.loads(line)
     try:
-        if asked["call"] not in CALLS:
+        if asked["call"] not in _CALLS:
             raise OptionError(f"there is no call '{asked['call']}'")
-        call: Callable[..., Any] = getattr(calls, asked["call"])
-        made = json.dumps({"value": call(**asked["arguments"])}, ensure_ascii=True)
+        made = json.dumps({"value": _CALLS[asked["call"]](calls)(**asked["arguments"])}, ensure_ascii=True)
         if len(made) > _LONGEST:
             raise LimitError("the answer is too long for a page: ask for fewer rows")
         return made
