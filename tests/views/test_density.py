@@ -111,3 +111,16 @@ def test_marks_are_at_round_places_of_the_zone() -> None:
     assert [one.label for one in Clock(pa.int64()).marks(0, 97, 5)] == ["0", "20", "40", "60", "80"]
     years = Clock(pa.date32()).marks(0, 20_000, 7)
     assert [one.label for one in years] == ["1970", "1980", "1990", "2000", "2010", "2020"]
+
+
+def test_long_keys_are_told_apart_by_their_ends() -> None:
+    keys: list[str | None] = [f"https://example.org/a/long/path/of/a/key/{one}" for one in (17, 18, 18)]
+    view = stretto.density(table([0, 1, 2], keys), by="k", bins=3)
+    shown = [line.split()[0] for line in str(view).splitlines()[1:]]
+    assert shown == ["https://exa…/of/a/key/18", "https://exa…/of/a/key/17"]
+    assert view.scene is not None
+    assert f"{keys[0]}: 1\n0 – 0.6666666667" in [one.title for one in view.scene.shapes if isinstance(one, Box)]
+
+
+def test_one_time_alone() -> None:
+    assert str(stretto.density(table([5, 5]), bins=2)).splitlines() == ["2 matches by end_time, at 5", "█ "]

@@ -16,7 +16,7 @@ from stretto.views.axis import labels
 from stretto.views.clock import Clock
 from stretto.views.columns import Columns, is_events, is_measure, is_time, one_array, python
 from stretto.views.scene import Box, Line, Scene, Words
-from stretto.views.text import clean, cut, short, width
+from stretto.views.text import clean, ends, short, width
 from stretto.views.view import View
 
 WIDTH, BARS, ROW = 860, 160, 22
@@ -92,7 +92,8 @@ def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 
     total = int(weights.sum())
     digits = clock.digits(edges.tolist()) if clock.per_second is None else max(-1, clock.digits([low, high]))
     told = [clock.text(int(one) if clock.per_second else one, digits) or short(one) for one in edges]
-    title = f"{total:,} match{'' if total == 1 else 'es'} by {end}, from {told[0]} to {told[-1]}"
+    span = f"from {told[0]} to {told[-1]}" if high > low else f"at {told[0]}"
+    title = f"{total:,} match{'' if total == 1 else 'es'} by {end}, {span}"
     scene = _picture(counts, names, [clock, edges, told], title, bars=by is None)
     return View("\n".join([title, *_lines(counts, names, bars=by is None)]), scene.svg, scene)
 
@@ -119,7 +120,7 @@ def _rows(table: pa.Table, by: str | None, most: int) -> tuple[list[str], NDArra
     order = np.argsort(-count, kind="stable")
     order = order[count[order] > 0]
     values = [*python(coded.dictionary), None]
-    names = ["NULL" if values[one] is None else short(values[one], 24) for one in order[:most]]
+    names = ["NULL" if values[one] is None else short(values[one], 200) for one in order[:most]]
     place = np.full(count.size, len(names), np.int64)
     place[order[:most]] = np.arange(len(names))
     rest = order.size - len(names)
@@ -134,9 +135,10 @@ def _nothing(end: str) -> View:
 def _lines(counts: NDArray[np.int64], names: Sequence[str], *, bars: bool) -> list[str]:
     """Rows of blocks, each as high as its count."""
     most = max(1, int(counts.max()))
-    room = max(map(len, names), default=0)
+    shown = [ends(name, 24) for name in names]
+    room = max(map(len, shown), default=0)
     found = []
-    for name, row in zip(names, counts.tolist(), strict=True):
+    for name, row in zip(shown, counts.tolist(), strict=True):
         blocks = "".join(_BLOCKS[0 if one <= 0 else max(1, -(-one * 8 // most))] for one in row)
         found.append(blocks if bars else f"{name:<{room}} {blocks} {sum(row):,}")
     return found
@@ -144,7 +146,7 @@ def _lines(counts: NDArray[np.int64], names: Sequence[str], *, bars: bool) -> li
 
 def _picture(counts: NDArray[np.int64], names: Sequence[str], axis: list[Any], title: str, *, bars: bool) -> Scene:
     clock, edges, told = axis
-    left = 56.0 if bars else min(200.0, max(width(one) for one in names)) + 28
+    left = 56.0 if bars else min(200.0, max(width(ends(one, 28)) for one in names)) + 28
     right, top = (24.0 if bars else 64.0), 44.0
     inner = WIDTH - left - right
     height = BARS if bars else ROW * len(names)
@@ -166,7 +168,7 @@ def _picture(counts: NDArray[np.int64], names: Sequence[str], axis: list[Any], t
     for number, row in enumerate(counts.tolist()):
         y = top + ROW * number
         if not bars:
-            shapes.append(Words(left - 10, y + 15, cut(names[number], 28), anchor="end"))
+            shapes.append(Words(left - 10, y + 15, ends(names[number], 28), anchor="end"))
             shapes.append(Words(left + inner + 8, y + 15, f"{sum(row):,}", "faint"))
             shapes.append(Box(left, y + 2, inner, ROW - 4, "band"))
         for at, count in enumerate(row):

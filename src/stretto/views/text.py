@@ -32,6 +32,15 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def ends(text: str, most: int) -> str:
+    """Cut the middle out of a text that is longer than ``most`` characters: long names often begin alike.
+
+    >>> ends("https://example.org/a/17", 12)
+    'https…g/a/17'
+    """
+    return text if len(text) <= most else f"{text[: (most - 1) // 2]}…{text[-(most // 2) :]}"
+
+
 def short(value: Any, most: int = 40) -> str:
     """Write a value in few characters; nothing for NULL.
 
