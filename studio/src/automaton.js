@@ -15,7 +15,17 @@ function widest(label, size) {
   return Math.max(0, ...lines(label).map((line) => [...line].length)) * size;
 }
 
-/** The loops of each node: their labels stand above it. */
+/** How high a loop is with its label. */
+function tall(loop) {
+  return LOOP + LINE * lines(loop.label).length;
+}
+
+/** Which side of its node a loop is on: 0, above, or 1, below. */
+function sideOf(loop) {
+  return loop.headport === "s" ? 1 : 0;
+}
+
+/** The loops of each node. */
 function loopsOf(graph) {
   const loops = new Map();
   for (const edge of graph.edges()) {
@@ -41,9 +51,10 @@ function placed(dot) {
     const own = { high: point ? 6 : node.shape === "box" ? high : Math.max(high, 34) };
     own.wide = point ? 6 : Math.max(own.high, widest(label, 6.6) + 16);
     own.loops = loops.get(name) ?? [];
-    const above = own.loops.reduce((sum, loop) => sum + LOOP + LINE * lines(loop.label).length, 0);
+    const room = [0, 0]; // above it and below it
+    for (const loop of own.loops) room[sideOf(loop)] += tall(loop);
     const width = Math.max(own.wide, ...own.loops.map((loop) => widest(loop.label, 6.2)));
-    laid.setNode(id.get(name), { ...node, ...own, name, label, width, height: own.high + 2 * above });
+    laid.setNode(id.get(name), { ...node, ...own, name, label, room, width, height: own.high + 2 * Math.max(...room) });
   }
   graph.edges().forEach((edge, number) => {
     if (edge.v === edge.w) return;
@@ -131,15 +142,17 @@ function kinds(edge, source, variables) {
   return `edge ${edge.style ?? ""} ${lively ? "lively" : ""}`;
 }
 
-/** The loops of a node, one above the other. */
+/** The loops of a node, each side's one behind the other. */
 function loops(node, variables) {
-  let top = node.y - node.high / 2;
+  const ends = [node.y - node.high / 2, node.y + node.high / 2];
   return node.loops.map((edge) => {
-    const height = LOOP + LINE * lines(edge.label).length;
-    const middle = top - LOOP - (LINE * lines(edge.label).length) / 2 + 6;
+    const side = sideOf(edge);
+    const way = side ? 1 : -1;
+    const end = ends[side];
+    const middle = end + way * ((LOOP + tall(edge)) / 2 - 6);
     const [left, right] = [node.x - 8, node.x + 8];
-    const d = `M${left},${top + 2} C${left - 14},${top - LOOP} ${right + 14},${top - LOOP} ${right},${top + 2}`;
-    top -= height;
+    const d = `M${left},${end - way * 2} C${left - 14},${end + way * LOOP} ${right + 14},${end + way * LOOP} ${right},${end - way * 2}`;
+    ends[side] += way * tall(edge);
     return s("g", { class: kinds(edge, node.name, variables) }, s("path", { d, "marker-end": arrowOf(edge) }), edge.label ? tag(edge.label, node.x, middle) : null);
   });
 }
@@ -155,10 +168,20 @@ function reachedAt(laid) {
   return reached;
 }
 
+/** How high up and how low down what is drawn comes: dagre keeps as much room below a node as above it. */
+function bounds(laid) {
+  const nodes = laid.nodes().map((id) => laid.node(id));
+  const edges = laid.edges().map((edge) => laid.edge(edge));
+  const places = edges.flatMap(({ points, y, height }) => [...points.slice(1, -1).map((point) => point.y), ...(height ? [y - height / 2, y + height / 2] : [])]);
+  const top = Math.min(...places, ...nodes.map(({ y, high, room }) => y - high / 2 - room[0]));
+  return [top - 8, Math.max(...places, ...nodes.map(({ y, high, room }) => y + high / 2 + room[1])) + 8];
+}
+
 /** The picture; `variables` is a set of those whose edges are marked; `onstate` is called with what a clicked state's last event is. */
 export function picture(dot, variables, onstate) {
   const laid = placed(dot);
-  const { width = 0, height = 0, label } = laid.graph();
+  const { width = 0, label } = laid.graph();
+  const [top, bottom] = bounds(laid);
   const edges = laid.edges().map((edge) => {
     const value = laid.edge(edge);
     const inner = value.points.slice(1, -1);
@@ -183,15 +206,15 @@ export function picture(dot, variables, onstate) {
     onclick: () => onstate(reached.get(id)),
     onkeydown: (key) => key.key === "Enter" && onstate(reached.get(id)),
   });
-  const [wide, high] = [Math.max(width, widest(label, 6.2)), height + (label ? 24 : 0)];
+  const [wide, high] = [Math.max(width, widest(label, 6.2)), bottom - top + (label ? 24 : 0)];
   const drawn = s(
     "svg",
-    { class: "automaton", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": "automaton" },
+    { class: "automaton", viewBox: `0 ${top} ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": "automaton" },
     s("defs", {}, marker("arrow"), marker("open")),
     edges,
     nodes.map((node) => loops(node, variables)),
     laid.nodes().map((id) => shape(laid.node(id), choose(id))),
-    label ? text(label, wide / 2, height + 10, { class: "label" }) : null,
+    label ? text(label, wide / 2, bottom + 10, { class: "label" }) : null,
   );
   drawn.style.minWidth = `${wide * SMALLEST}px`;
   return drawn;

@@ -17,6 +17,7 @@ const state = {
   data: null, // { columns, rows, more, roles, opened } of the open file
   file: null,
   valid: false,
+  variables: [], // of the last query that was right
   dot: null,
   explanation: "",
   tab: "events",
@@ -72,9 +73,24 @@ function tell(text, wrong = false) {
   at("told").classList.toggle("wrong", wrong);
 }
 
-async function open(file, roles) {
+let opens = 0;
+let opening = Promise.resolve();
+
+/** Open a file: one after the other, and of those that wait the last one, so that the page shows what the server has. */
+function open(file, roles) {
+  opens += 1;
+  const mine = opens;
+  tell(`reading ${file} …`);
+  const turn = () => openNow(file, roles, () => mine === opens);
+  opening = opening.then(turn, turn);
+  return opening;
+}
+
+async function openNow(file, roles, wanted) {
+  if (!wanted()) return;
   tell(`reading ${file} …`);
   const opened = await attempt(() => ask("open", { data: file, roles }));
+  if (!wanted()) return;
   if (!opened) {
     showRoles();
     return;
@@ -85,7 +101,7 @@ async function open(file, roles) {
   if (other && !roles.time) {
     const time = opened.columns.find(({ type }) => /^(timestamp|date)/.test(type));
     if (time) {
-      await open(file, { ...opened.roles, time: time.name });
+      await openNow(file, { ...opened.roles, time: time.name }, wanted);
       return;
     }
   }
@@ -93,7 +109,8 @@ async function open(file, roles) {
   if (!editor.text().trim()) editor.set(example(opened));
   showRoles();
   await turnTo(0);
-  await check();
+  if (!(await check()) || !wanted()) return;
+  choose(state.tab); // which begins what it shows
 }
 
 /** A query over the types that the events have. */
@@ -149,10 +166,12 @@ async function check() {
   if (!checked || mine !== checks) return false;
   editor.mark(checked.error);
   state.valid = !checked.error;
+  at("automaton").classList.toggle("stale", !state.valid); // it is that of the last query that was right
   if (checked.error) {
     tell(mistake(checked.error), true);
     return false;
   }
+  state.variables = checked.variables;
   tell(`${checked.language.toUpperCase()}${checked.variables.length ? `, variables ${checked.variables.join(", ")}` : ""}`);
   const told = await attempt(() => Promise.all([askHere("draw", { text }), askHere("explain", { text })]));
   if (told && mine === checks) {
@@ -212,7 +231,7 @@ async function stepTo(count) {
   const text = editor.text();
   const step = await attempt(() => askHere("step", { text, count: bounded }));
   if (!step || mine !== steps) return;
-  Object.assign(state, { step: { ...step, of: text }, match: null });
+  Object.assign(state, { step: { ...step, of: text, variables: state.variables }, match: null });
   state.event = step.count ? { number: step.count - 1, values: step.event } : null;
   show();
 }
@@ -322,6 +341,7 @@ function showTabs() {
 }
 
 function choose(tab) {
+  if (state.tab === "steps" && tab !== "steps") state.event = null;
   state.tab = tab;
   show();
   if (tab === "steps" && state.step?.of !== editor.text()) stepTo(state.step?.count ?? 1);
@@ -466,7 +486,9 @@ function showTimeline() {
     at("timeline").replaceChildren(h("p", { class: "faint" }, "Matches stand here on the axis of time."));
     return;
   }
-  const variables = [...new Set(rows.flatMap(({ match }) => Object.keys(match.variables)))];
+  const found = { steps: state.step, replay: null };
+  const ofQuery = (state.tab in found ? found[state.tab] : state.found)?.variables ?? []; // whose colours stay
+  const variables = [...new Set([...ofQuery, ...rows.flatMap(({ match }) => Object.keys(match.variables))])];
   at("timeline").replaceChildren(
     older(),
     legendOf(variables),

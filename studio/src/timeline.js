@@ -86,6 +86,8 @@ export function timeline({ rows, events, variables, temporal, chosen, event, wid
   const lines = rows.map(({ match, name, partial }, number) => {
     const y = TOP + number * ROW + ROW / 2;
     const at = match.rows.map((row) => x(placeOf(events, row)));
+    const [first, last] = [Math.min(...at), Math.max(...at)];
+    const away = last < NUMBERS ? [NUMBERS + 6, "‹"] : first > width ? [width - SIDE, "›"] : null; // the axis does not reach it
     const dots = match.rows.map((row, place) => {
       const variable = variableOf(match, row);
       const title = `${variable ?? "event"}: ${(events[String(row)]?.[1] ?? []).map((value) => short(value, 40)).join("  ")}`;
@@ -108,7 +110,8 @@ export function timeline({ rows, events, variables, temporal, chosen, event, wid
       { class: `match ${match === chosen ? "chosen" : ""} ${partial ? "partial" : ""}`, onclick: () => onmatch(match) },
       s("rect", { class: "row", x: 0, y: y - ROW / 2, width, height: ROW }),
       s("text", { x: NUMBERS - 6, y: y + 4, "text-anchor": "end" }, name),
-      s("g", { "clip-path": `url(#${axisId})` }, s("line", { class: "span", x1: Math.min(...at), x2: Math.max(...at), y1: y, y2: y }), dots),
+      s("g", { "clip-path": `url(#${axisId})` }, s("line", { class: "span", x1: first, x2: last, y1: y, y2: y }), dots),
+      away && s("text", { class: "away", x: away[0], y: y + 4 }, away[1]),
     );
   });
   return s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "timeline of matches" }, clip, axis, lines);
