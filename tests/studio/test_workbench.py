@@ -225,3 +225,13 @@ def test_why_an_event_is_in_no_match() -> None:
     for row in (-1, 4):
         with pytest.raises(OptionError, match="there is no such row"):
             bench.why_event(PAIRS, row)
+
+
+def test_a_step_behind_many_matches() -> None:
+    """The budget is of what a step shows, not of all that was completed before it."""
+    events = pa.table({"type": ["A", "B"] * 500, "t": range(1000)})
+    bench = Workbench(events, Roles(time="t"))
+    query = "SELECT * FROM S WHERE A AS a ; B AS b WITHIN 60 [t]"
+    assert bench.run(query)["more"]
+    step = bench.step(query, 999)
+    assert (step["refused"], step["waiting"], [one["rows"] for one in step["partial"]]) == (None, 1, [[998]])
