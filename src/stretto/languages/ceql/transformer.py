@@ -99,11 +99,9 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer
         if len(rest) > 2:
             return Called(found, span, variable, value_of(rest[2]))
         if found is not Function.COUNT:
-            raise Mistake(
-                f"{found} needs a value",
-                span,
-                f"a variable, and in brackets an attribute: {found}({variable.text}[price])",
-            )
+            name = variable.text
+            hint = f"{found}({name}[…]) where '{name}' is a variable, {found}(a[{name}]) where it is an attribute of a"
+            raise Mistake(f"{found} needs a value", span, hint)
         return Called(found, span, variable, p.Constant(1, span))
 
     def distinct(self, function: Token, *rest: Token | tuple[Name, Columns | None]) -> Called:
