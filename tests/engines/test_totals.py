@@ -229,7 +229,7 @@ def test_windows_of_the_events_of_each_key() -> None:
 def test_a_stream_of_new_keys_stays_small() -> None:
     count = size(200_000, 16_000)
     query = "SELECT COUNT(*) FROM S WHERE A; B+ PARTITION BY [k] WITHIN 10 [t] EVERY 5 [t]"
-    matcher = stretto.Matcher(query, time="t", capacity=1)
+    matcher = stretto.Matcher(query, time="t", capacity=1 << 10)
     at, kept = np.arange(count), []
     for piece in range(8):
         time = at + piece * count
