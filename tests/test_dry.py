@@ -164,9 +164,9 @@ def test_only_a_piece_is_read_where_nothing_is_in_the_way(monkeypatch: pytest.Mo
     read = list[int]()
     whole = looking.Looked.look
 
-    def look(self: looking.Looked, piece: pa.Table) -> None:
+    def look(self: looking.Looked, piece: pa.Table, choose: looking.Choice) -> None:
         read.append(piece.num_rows)
-        whole(self, piece)
+        whole(self, piece, choose)
 
     monkeypatch.setattr(looking.Looked, "look", look)
     events = pa.concat_tables([EVENTS] * 4)

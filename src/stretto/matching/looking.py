@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,10 @@ FIRST, PIECE = 1 << 16, 1 << 20
 MOST_TEXTS, LISTED = 1_000, 5
 
 
+#: Gives the rows of a table that fulfil a condition.
+Choice = Callable[[p.Predicate, pa.Table], pa.Table]
+
+
 def pieces(events: pa.Table | Source, columns: list[str]) -> Iterator[pa.Table]:
     """Some columns of events, piece by piece, a small one first."""
     if isinstance(events, Source):
@@ -37,20 +41,34 @@ def pieces(events: pa.Table | Source, columns: list[str]) -> Iterator[pa.Table]:
         begin += size
 
 
-def read(looked: Sequence[Looked], events: Iterator[pa.Table]) -> None:
-    """Look at events until there is one for everything that is asked."""
+def those(condition: p.Predicate, piece: pa.Table) -> pa.Table:
+    """The rows that fulfil a condition."""
+    return piece if condition == p.And(()) else piece.filter(pa.array(judged(condition, piece).true))
+
+
+def read(looked: Sequence[Looked], events: Iterable[pa.Table], choose: Choice = those) -> None:
+    """Look at events until there is one for everything that is asked; ``choose`` gives those that fulfil a condition."""
     left = list(looked)
     for piece in events:
         for one in left:
-            one.look(piece)
+            one.look(piece, choose)
         left = [one for one in left if not one.met]
         if not left:
             return
 
 
-def those(condition: p.Predicate, piece: pa.Table) -> pa.Table:
-    """The rows that fulfil a condition."""
-    return piece if condition == p.And(()) else piece.filter(pa.array(judged(condition, piece).true))
+class Choices:
+    """The rows of pieces that fulfil conditions (:func:`those`), each looked for once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, p.Predicate], tuple[pa.Table, pa.Table]] = {}
+
+    def __call__(self, condition: p.Predicate, piece: pa.Table) -> pa.Table:
+        """Those rows. The piece is kept, so that no other one has its identity."""
+        key = id(piece), condition
+        if key not in self._found:
+            self._found[key] = piece, those(condition, piece)
+        return self._found[key][1]
 
 
 @dataclass
@@ -143,9 +161,9 @@ class Looked:
             if len(p.attributes(one.condition)) == 1
         }
 
-    def look(self, piece: pa.Table) -> None:
-        """Look at further events."""
-        piece = those(self._chosen, piece)
+    def look(self, piece: pa.Table, choose: Choice = those) -> None:
+        """Look at further events; ``choose`` gives those that fulfil a condition."""
+        piece = choose(self._chosen, piece)
         self.events += piece.num_rows
         together = np.ones(piece.num_rows, np.bool_)
         for number, one in enumerate(self._asked):

@@ -16,7 +16,7 @@ from stretto.matching.absent import distinct
 from stretto.matching.dry import looked_of, says, too_far_apart
 from stretto.matching.dry_arcs import unmet_arcs
 from stretto.matching.dry_stream import MOST_TYPES
-from stretto.matching.looking import counted, pieces, read
+from stretto.matching.looking import Choices, counted, pieces, read
 from stretto.matching.many.automata import AutomatonPart
 from stretto.matching.many.clauses import ClausePart
 from stretto.matching.many.parts import Part, QueryPart
@@ -27,7 +27,7 @@ from stretto.matching.rows import unmet
 MOST_KEPT = 100_000
 
 #: Patterns without a match that are looked at in full, those that the fewest events concerned first: queries, and all others.
-MOST_QUERIES, MOST_OTHERS = 32, 8
+MOST_QUERIES, MOST_OTHERS = 16, 8
 
 #: Findings that a message has at most, and patterns that it names for each.
 TOLD, NAMED = 8, 3
@@ -53,6 +53,8 @@ class Lacking:
         self._first: Collection[Version] | None = None
         self._found: set[str] = set()
         self._tested: set[str] = set()  #: what those read that are asked
+        self._choose = Choices()  #: what is asked of types while one of :meth:`of` runs
+        self._pieces: dict[tuple[str, ...], list[pa.Table]] = {}  #: and the events, by the columns that are read
         self.events = 0  #: how many came
         self.without = 0  #: how many patterns had found nothing when that was asked last
 
@@ -96,6 +98,7 @@ class Lacking:
                 continue
             if told:
                 found[version.id] = told
+        self._choose, self._pieces = Choices(), {}
         return {one.id: found[one.id] for one in asked if one.id in found}
 
     def _absent(self, part: Part) -> list[str]:
@@ -124,11 +127,14 @@ class Lacking:
         known = [one for one in looked_of(query) if one.columns and one.columns <= set(events.column_names)]
         names = sorted({name for one in known for name in one.columns})
         if names:
-            read(known, pieces(events, names))
+            there = list(pieces(events, names))
+            if not query.implied.keys:  # patterns that read the same columns ask the same types of the same tables
+                there = self._pieces.setdefault((*names,), there)
+            read(known, there, self._choose)
         apart = too_far_apart(query, events)
         # Types that came behind the events that are kept are none of theirs.
-        there = [one for one in known if one.events]
-        return self._among([*says(there, self._types), *([] if apart is None else [apart])])
+        occurring = [one for one in known if one.events]
+        return self._among([*says(occurring, self._types), *([] if apart is None else [apart])])
 
     def _among(self, told: list[str]) -> list[str]:
         """What is said of the events that are kept, where there were others."""
