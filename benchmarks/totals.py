@@ -261,7 +261,7 @@ def main() -> int:
             flush=True,
         )
     for row in (4, 8, 12, 40):
-        wrong += rising(row, min(events // 10, 40_000 if row > MOST_LISTED else 1_600_000 // row))
+        wrong += rising(row, min(events // 10, 40_000 if row > MOST_LISTED else 800_000 // row))
     few = streams[8].slice(0, max(1, events // 100))
     query = "SELECT * FROM S WHERE A ; B+ ; C PARTITION BY [k] WITHIN 7 [t]"
     seconds, listed = measured(query, few)
