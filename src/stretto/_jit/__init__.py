@@ -4,7 +4,8 @@ Kernels never raise and never grow arrays: they return ``(status, …)``, Python
 
 Compiled code is cached on disk in one directory for each version of stretto and mode (bounds-checked or not), because
 Numba's own index notices neither: a helper that changed in another module, nor ``NUMBA_BOUNDSCHECK``. ``STRETTO_CACHE_DIR``
-moves it. Nothing in it depends on where the package lies, so that one machine can hand it to another of the same kind.
+moves it (``directory.py``). Nothing in it depends on where the package lies, so that one machine can hand it to another of the
+same kind.
 
 A kernel that has not been compiled on this machine yet answers at once, as Python, while another process compiles it
 (``stretto compile``); the next call finds it compiled. ``STRETTO_COMPILE=now`` compiles it within the call instead.
@@ -15,22 +16,18 @@ from __future__ import annotations
 import ast
 import ctypes
 import hashlib
-import importlib.resources
 import importlib.util
 import logging
 import os
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
-import platformdirs
 from llvmlite import ir
 from numba.core import caching, cgutils, config, dispatcher
 from numba.core.registry import CPUDispatcher
@@ -38,6 +35,7 @@ from numba.extending import _Intrinsic
 from numba.np import arrayobj
 
 from stretto._jit import background
+from stretto._jit.directory import cache_directory
 
 __all__ = [
     "DONE",
@@ -86,43 +84,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 log = logging.getLogger("stretto")
 
-
-def _sources_digest() -> str:
-    """A digest of every module that may hold kernels, so that a changed helper gets a new cache directory."""
-    digest = hashlib.sha256()
-    for path, text in sorted(_sources(importlib.resources.files("stretto"))):
-        # Compiled code also holds the constants that say where a field lies.
-        if b"@jit" in text or b"@inlined" in text or path.endswith("/structure.py") or path.startswith("_jit/"):
-            digest.update(path.encode())
-            digest.update(text)
-    return digest.hexdigest()[:12]
-
-
-def _sources(folder: Traversable, at: str = "") -> Iterator[tuple[str, bytes]]:
-    """The modules of a package that may lie in an archive (Spark's ``--py-files``), by their paths in it."""
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _sources(entry, f"{at}{entry.name}/")
-        elif entry.name.endswith(".py"):
-            yield at + entry.name, entry.read_bytes()
-
-
-def _cache_directory() -> str:
-    mode = "checked" if config.BOUNDSCHECK else "plain"
-    leaf = Path("kernels") / f"{_sources_digest()}-numba{numba.__version__}-{mode}"
-    chosen = os.environ.get("STRETTO_CACHE_DIR")
-    root = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("stretto"))
-    for candidate in (root, Path(tempfile.gettempdir()) / f"stretto-{os.getuid() if hasattr(os, 'getuid') else 0}"):
-        try:
-            (candidate / leaf).mkdir(parents=True, exist_ok=True)
-            if os.access(candidate / leaf, os.W_OK):
-                return str(candidate / leaf)
-        except OSError:
-            continue
-    return ""
-
-
-CACHE_DIRECTORY = _cache_directory()  #: where compiled kernels are kept; empty when nowhere is writable
+CACHE_DIRECTORY = cache_directory()  #: where compiled kernels are kept; empty when nowhere is writable
 
 #: Whether a kernel that is not compiled yet runs as Python, while another process compiles it.
 TIERED = bool(CACHE_DIRECTORY) and not config.DISABLE_JIT and os.environ.get("STRETTO_COMPILE") != "now"

@@ -203,8 +203,8 @@ def _kernels() -> Iterator[Finding]:
         yield Finding("compiled kernels", "missing", "Numba is switched off", hint)
         return
     if not _jit.CACHE_DIRECTORY:
-        hint = "set STRETTO_CACHE_DIR to a folder that can be written: each process compiles anew until then"
-        yield Finding("compiled kernels", "missing", "no folder can be written", hint)
+        hint = "set STRETTO_CACHE_DIR to a folder that you alone can write: each process compiles anew until then"
+        yield Finding("compiled kernels", "missing", "no folder that you alone can write", hint)
         return
     folder = Path(_jit.CACHE_DIRECTORY)
     size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())

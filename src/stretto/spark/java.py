@@ -23,6 +23,7 @@ from typing import NamedTuple
 from platformdirs import user_cache_path
 
 from stretto.errors import OptionError
+from stretto.folders import danger_of, made
 
 MINIMUM = 17
 """The oldest Java that Spark 4 runs on."""
@@ -115,10 +116,10 @@ def _wrap(java: Path) -> Path:
     """A Java home whose ``bin/java`` is ``java`` without the flag; made once per executable."""
     text = _WRAPPER.format(java=shlex.quote(str(java)))
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    try:
-        return _write_home(user_cache_path("stretto") / name, text)
-    except OSError:  # no home directory, or one that cannot be written
-        return _write_home(Path(tempfile.mkdtemp(prefix="stretto-")) / name, text)
+    kept = user_cache_path("stretto") / name / "bin"
+    if not danger_of(kept) and made(kept):
+        return _write_home(kept.parent, text)
+    return _write_home(Path(tempfile.mkdtemp(prefix="stretto-")) / name, text)
 
 
 def _write_home(home: Path, text: str) -> Path:
