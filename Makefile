@@ -21,7 +21,7 @@ PICTURE ?= out/delay_chain.png
 
 help:
 	@echo "make demo       complex events in a year of flights, on local Spark; draws $(PICTURE)"
-	@echo "make studio     the studio's page, into the package (docs/studio.md); make wheel: a wheel that has it, in dist/"
+	@echo "make studio     the studio's page, into the package (docs/studio.md); make wheel: a wheel, in dist/"
 	@echo "make test       the tests to run before each commit: compiled, with Spark, a tenth of the random cases"
 	@echo "make test-all   test and all lanes, each by itself a make test-NAME:"
 	@echo "                  uncompiled        kernels interpreted, with branch coverage and its floor"
@@ -59,17 +59,14 @@ demo: $(VENV)/.stamp
 # The page is built with the machine's Node, or with that of PyPI.
 NPM := $(if $(shell command -v npm),npm,PATH="$(abspath $(BIN)):$$PATH" npm)
 NODE := $(if $(shell command -v npm),,$(BIN)/npm)
-PAGE := src/stretto/studio/static/index.html
-studio: $(PAGE)
-
-$(PAGE): studio/build.mjs studio/package.json studio/package-lock.json $(wildcard studio/src/*) $(NODE)
-	$(NPM) ci --prefix studio --silent --no-audit --no-fund
+studio: $(NODE)
+	$(NPM) ci --prefix studio --loglevel error --no-audit --no-fund
 	$(NPM) run --prefix studio --silent build
 
 $(BIN)/npm: $(VENV)/.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group node
 
-wheel: $(VENV)/.stamp $(PAGE)
+wheel: $(VENV)/.stamp
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 # What one runs before each commit. What is left out here is a lane of its own below.
@@ -153,10 +150,10 @@ test-benchmarks: $(VENV)/.stamp
 	@echo "== test-benchmarks: the benchmarks at toy size"
 	export STRETTO_CASES=all; $(PYTEST) -m benchmark
 
-test-browser: $(VENV)/.stamp $(PAGE)
+test-browser: $(VENV)/.stamp studio
 	@echo "== test-browser: the studio in Chromium"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group browser
-	$(NPM) ci --prefix tests/studio/browser --silent --no-audit --no-fund
+	$(NPM) ci --prefix tests/studio/browser --loglevel error --no-audit --no-fund
 	$(BIN)/stretto compile && PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m browser tests/studio/browser
 
 check: $(VENV)/.stamp
@@ -172,4 +169,4 @@ format: $(VENV)/.stamp
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) studio/node_modules tests/studio/browser/node_modules src/stretto/studio/static dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	rm -rf $(VENV) studio/node_modules tests/studio/browser/node_modules dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -1,10 +1,11 @@
-// Builds the page into the package: its script and sheet of styles, those of the views, which the notebook's widget has alone, the HTML, and
-// the licences of what is bundled.
+// Builds the page into the package, or the folder that is named: its script and sheet of styles, those of the views, which the notebook's
+// widget has alone, the HTML, and the licences of what is bundled.
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
-const out = new URL("../src/stretto/studio/static/", import.meta.url).pathname;
-rmSync(out, { recursive: true, force: true });
+const packaged = new URL("../src/stretto/studio/static/", import.meta.url).pathname;
+const out = process.argv[2] ? `${process.argv[2]}/` : packaged;
+if (out === packaged) rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const { metafile } = await build({
   absWorkingDir: new URL(".", import.meta.url).pathname,

@@ -124,6 +124,15 @@ def test_java_is_needed_for_spark_alone(
     assert (found["Spark"].state, found["Spark"].found) == ("wrong", "does not start: no gateway")
 
 
+def test_the_page_is_looked_at(machine: Callable[[dict[str, str]], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(WELL)
+    assert states()["studio's page"] == "ok"
+    monkeypatch.setattr("stretto.studio.page.STATIC", Path("nothing"))
+    found = {one.name: one for one in doctor.look()}["studio's page"]
+    assert (found.state, found.hint) == ("wrong", "install stretto anew")
+    assert found.found == "nothing lacks index.html, studio.js, studio.css, views.js, views.css"
+
+
 def test_machines_without_this_or_that(
     machine: Callable[[dict[str, str]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

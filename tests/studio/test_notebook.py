@@ -19,17 +19,12 @@ PAIRS = "SELECT * FROM S WHERE A AS a; B AS b WITHIN 2 [t]"
 
 
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The page, or where it was not built, files in its place."""
+def widgets() -> None:
+    """What shows widgets."""
     pytest.importorskip("anywidget", reason="pip install 'stretto[notebook]'")
-    if not (page.STATIC / "index.html").is_file():
-        for name in ("index.html", "views.js", "views.css"):
-            (tmp_path / name).write_text("export default {}" if name == "views.js" else "")
-        monkeypatch.setattr(page, "STATIC", tmp_path)
-        monkeypatch.delitem(sys.modules, "stretto.studio.notebook", raising=False)
 
 
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("widgets")
 def test_a_widget_has_the_automaton_and_a_page_of_matches() -> None:
     events = pa.table({"t": [2, 1], "type": ["B", "A"], "v": [1.5, None]})
     views = stretto.studio.widget(PAIRS, events, time="t")
@@ -44,7 +39,7 @@ def test_a_widget_has_the_automaton_and_a_page_of_matches() -> None:
     assert shown["events"] == {"0": [1.0, [1, "A", None]], "1": [2.0, [2, "B", 1.5]]}
 
 
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("widgets")
 def test_its_pages_are_turned(tmp_path: Path) -> None:
     day = dt.datetime(2026, 1, 1)
     times = [day + dt.timedelta(seconds=one) for one in range(250)]
@@ -62,7 +57,7 @@ def test_its_pages_are_turned(tmp_path: Path) -> None:
     assert made.shown["offset"] == 0
 
 
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("widgets")
 def test_mistakes_are_errors() -> None:
     events = [{"type": "A", "t": 1}]
     with pytest.raises(QueryError, match="unknown attribute 'u'"):
@@ -73,9 +68,10 @@ def test_mistakes_are_errors() -> None:
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(page, "STATIC", tmp_path)
-    with pytest.raises(OptionError, match="make studio"):
+    with pytest.raises(OptionError, match="lacks files of the studio's page: index"):
         stretto.studio.widget(PAIRS, [{"type": "A", "t": 1}])
-    (tmp_path / "index.html").write_text("")
+    for name in ("index.html", *page.FILES):
+        (tmp_path / name).write_text("")
     monkeypatch.setitem(sys.modules, "anywidget", None)
     monkeypatch.delitem(sys.modules, "stretto.studio.notebook", raising=False)
     with pytest.raises(OptionError, match=r"stretto\[notebook\]"):

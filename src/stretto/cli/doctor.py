@@ -70,6 +70,7 @@ def look(*, spark: bool = False) -> Iterator[Finding]:
     yield from _packages()
     yield from _kernels()
     yield _memory()
+    yield _page()
     yield _graphviz()
     yield _java(needed=spark)
     if spark:
@@ -226,6 +227,15 @@ def _memory() -> Finding:
         return Finding("memory", "missing", f"not known; {cores} cores", "give budget= in calls that may list much")
     listed = f"{default_bytes() / (1 << 30):,.1f} GiB may be listed without budget="
     return Finding("memory", "ok", f"{there / (1 << 30):,.1f} GiB are free, {listed}; {cores} cores")
+
+
+def _page() -> Finding:
+    """The studio's page, which comes with every installation."""
+    from stretto.studio.page import STATIC, missing
+
+    if names := missing():
+        return Finding("studio's page", "wrong", f"{STATIC} lacks {', '.join(names)}", "install stretto anew")
+    return Finding("studio's page", "ok", str(STATIC))
 
 
 def _graphviz() -> Finding:

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stretto.errors import OptionError, StrettoError
 from stretto.studio.folder import Folder
-from stretto.studio.page import STATIC, require_page
+from stretto.studio.page import FILES, STATIC, require_page
 from stretto.studio.saving import KINDS
 from stretto.studio.topic import Topic
 from stretto.studio.workbench import LONGEST, ROWS, as_error
@@ -183,7 +183,7 @@ def application(studio: Studio, hosts: frozenset[str]) -> ASGIApp:
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in ("studio.js", "studio.css", "views.js", "views.css"):
+        if name not in FILES:
             return PlainTextResponse("there is no such file", 404)
         return FileResponse(STATIC / name)
 
