@@ -41,10 +41,13 @@ help:
 	@echo "make site       the documentation as a site, in out/site"
 	@echo "make format     let the formatter write"
 
-# pip learned about dependency groups in 25.1.
-$(VENV)/.stamp: pyproject.toml
+$(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "stretto needs Python 3.11 or newer with venv: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# pip learned about dependency groups in 25.1.
+$(VENV)/.stamp: pyproject.toml $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $@
@@ -53,8 +56,20 @@ site: $(VENV)/.stamp
 	$(BIN)/sphinx-build -q -W --keep-going docs out/site
 	@echo "out/site/index.html"
 
-demo: $(VENV)/.stamp
-	$(BIN)/python -m stretto.demo $(PICTURE)
+# The demo needs a part of what the tests need. It says how long that takes, since nothing else moves in the meantime.
+$(VENV)/.demo: pyproject.toml $(VENV)/.made
+	@echo "== installing what the demo runs, once: PySpark (490 MB), NumPy, pyarrow, Numba, Matplotlib"
+	@date +%s > $@.began
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[spark,draw]'
+	@$(BIN)/python -c 'import sys; from stretto.spark.java import find_java; sys.exit(find_java() is None)' || { \
+		echo "== no Java of version 17 or newer is here: installing that of PyPI"; \
+		$(BIN)/python -m pip install --disable-pip-version-check --editable '.[jdk]'; }
+	@echo "== installed in $$(($$(date +%s) - $$(cat $@.began))) s"; rm $@.began
+	@touch $@
+
+# Kernels that the query does not need are not compiled.
+demo: $(if $(wildcard $(VENV)/.stamp),$(VENV)/.stamp,$(VENV)/.demo)
+	STRETTO_COMPILE=now $(BIN)/python -m stretto.demo $(PICTURE)
 
 # The page is built with the machine's Node, or with that of PyPI.
 NPM := $(if $(shell command -v npm),npm,PATH="$(abspath $(BIN)):$$PATH" npm)

@@ -12,6 +12,8 @@ import datetime as dt
 import importlib.util
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -77,23 +79,39 @@ def run(out: str | Path | None = None, *, flights: str | Path = FLIGHTS, console
     console = console or Console()
     console.print("[bold]Delays that an aircraft carries from flight to flight[/bold], New York 2013\n")
     console.print(Syntax(QUERY.strip(), "sql", background_color="default"))
-    with console.status("starting Spark …"):
+    console.print()
+    with _phase(console, "compiling what the query needs, once for this machine"):
         _warm_up(path)
+    with _phase(console, "starting Spark"):
         table = session("stretto demo").read.parquet(str(path))
         total = table.count()
-        began = time.perf_counter()
+    with _phase(console, f"matching {total:,} flights on Spark"):
         count, longest = find_chains(table)
-        seconds = time.perf_counter() - began
-    console.print(f"\n{total:,} flights, {count:,} chains, {seconds:.1f} s on local Spark. The longest:\n")
+    console.print(f"\n{count:,} chains. The longest:\n")
     console.print(_table(longest))
     if out is None:
         return count
     if importlib.util.find_spec("matplotlib") is None:
         console.print("\nNo picture: that needs matplotlib (pip install 'stretto\\[draw]').")
         return count
-    draw_chain(longest[0], out)
-    console.print(f"\nThe first of them is drawn in {out}.")
+    console.print()
+    with _phase(console, "drawing the first of them"):
+        draw_chain(longest[0], out)
+    console.print(f"The picture is {out}.")
     return count
+
+
+@contextmanager
+def _phase(console: Console, what: str) -> Iterator[None]:
+    """Say what is being done, in a log as well, and then how long it took."""
+    began = time.perf_counter()
+    if console.is_terminal:
+        with console.status(f"{what} …"):
+            yield
+    else:
+        console.print(f"{what} …")
+        yield
+    console.print(f"{what}: {time.perf_counter() - began:.1f} s")
 
 
 def _warm_up(path: Path) -> None:
