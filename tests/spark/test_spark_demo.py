@@ -59,7 +59,11 @@ def test_run(spark: Any, tmp_path: Path) -> None:
     with console.capture() as capture:
         assert demo.run(picture, console=console) == CHAINS
     text = capture.get()
-    assert "336,776 flights, 1,352 chains" in text
+    for phase in ("compiling what the query needs, once", "starting Spark", "matching 336,776 flights on Spark"):
+        assert re.search(rf"^{phase}.* …\n(.*\n)*?{phase}.*: \d+\.\d s$", text, re.MULTILINE), (
+            "a log has its begin and end"
+        )
+    assert "1,352 chains. The longest:" in text
     first = next(line for line in text.splitlines() if "N946UW" in line)
     assert "LGA→BOS\u00a0+162" in first
     assert picture.read_bytes().startswith(b"\x89PNG")
