@@ -104,3 +104,19 @@ def test_totals(seeds: range) -> None:
         except Exception as error:
             raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}") from error
     assert sum(one > 0 for one in found) > len(found) / 3
+
+
+@pytest.mark.parametrize("items", ["COUNT(*) AS n", "SUM(b[v]) AS n"])
+def test_keys_of_rows_of_events_are_forgotten(items: str) -> None:
+    """Each key has a partial match for a moment; what is said of events, there is nothing to number anew of."""
+    text = f"SELECT {items} FROM S WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 2 [t] GROUP BY [k] EVERY EVENT"
+    matcher = stretto.Matcher(text, time="t")
+    found = []
+    for at in range(10):
+        pair = [{"type": kind, "k": at, "t": at, "v": 1} for kind in "AB"]
+        found += matcher.push(pair).to_pylist()
+        matcher.advance(at)
+    assert matcher.stats["partitions"] < 8
+    assert [(row["k"], row["n"]) for row in found] == [(at, 1) for at in range(10)]
+    last = matcher.push([{"type": "B", "k": 9, "t": 11, "v": 2}]).to_pylist()
+    assert [(row["k"], row["n"]) for row in last] == [(9, 2 if "SUM" in items else 1)]

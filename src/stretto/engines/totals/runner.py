@@ -277,7 +277,8 @@ class TotalsRunner(Intake):
             return
         state.sweep(self.counter - self.span if self.ranked else np.full(1, self._low_now, np.int64))
         alive = state.head[: self.partitions] != 0
-        if self.by_partition and state.extent != s.OF_EVENT:
+        grouped = self.by_partition and state.extent != s.OF_EVENT  # rows of events are told at once
+        if grouped:
             told = state.groups if not self.asked.parts else state.sums.base[: int(state.registers[s.GROUPS])]
             alive = alive.copy()
             alive[told] = True
@@ -285,8 +286,8 @@ class TotalsRunner(Intake):
         if fresh is None:
             return
         renamed, rows = fresh
-        state.renumber(renamed, rows, groups=self.by_partition and not self.asked.parts)
-        if self.by_partition and state.extent != s.OF_EVENT:
+        state.renumber(renamed, rows, groups=grouped and not self.asked.parts)
+        if grouped:
             self.telling.said.keep(rows)
             if self.asked.parts:
                 state.rename_bases(renamed)
