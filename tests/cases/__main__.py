@@ -17,6 +17,7 @@ from collections.abc import Sequence
 LANGUAGES = (
     "ceql",
     "timed",
+    "restored",
     "sase",
     "variants",
     "negations",

@@ -509,6 +509,13 @@ def check(case: AfaCase, seed: int = 0, *, thorough: bool = True) -> int:
     )
 
 
+def through_snapshots(case: AfaCase, choose: random.Random) -> None:
+    """Raise an AssertionError unless the engine is right on a case that goes through a snapshot before each step."""
+    drive = Drive(case, _built(case.automaton), ignore=choose.random() < 0.6, capacity=choose.choice([1, 64]))
+    with _bounded():
+        run(case, cuts=lambda _: True, saves=lambda _: True, drive=drive)
+
+
 def _one_by_one(case: AfaCase, afa: Any, choose: random.Random) -> None:
     drive = Drive(case, afa, ignore=choose.random() < 0.6, provenance=choose.random() < 0.5)
     run(case, cuts=lambda _: True, saves=lambda _: False, drive=drive)

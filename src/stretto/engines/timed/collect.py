@@ -12,15 +12,16 @@ LAST = np.iinfo(np.int64).max
 
 
 @inlined
-def _leads_on(node: int, now: float, machine: Machine, nodes: Nodes, parts: Parts) -> bool:
-    """Whether some event to come may follow a node, by what the edges that leave its step ask."""
+def _leads_on(node: int, now: float, counted: bool, machine: Machine, nodes: Nodes, parts: Parts) -> bool:
+    """Whether some event to come may follow a node, by what the edges that leave its step ask; ``now`` and ``counted`` as for
+    :func:`mark`."""
     part, step = nodes.part[node], nodes.step[node]
     groups = machine.hits.shape[1]
     for k in range(machine.out[step], machine.out[step + 1]):
         edge = machine.leaving[k]
         if machine.contiguous[edge] and nodes.rank[node] != parts.rank[part]:
             continue
-        if machine.bounded[edge] and now - nodes.clock[node] > machine.most[edge]:
+        if machine.bounded[edge] and (parts.rank[part] if counted else now) - nodes.clock[node] > machine.most[edge]:
             continue
         group = machine.group[edge]
         if group < 0 or parts.seen[part * groups + group] <= nodes.position[node]:
@@ -35,6 +36,7 @@ def mark(
     links: Links,
     parts: Parts,
     now: float,
+    counted: bool,
     span: int,
     keep: s.I64,
     clock: s.Clock,
@@ -42,14 +44,15 @@ def mark(
 ) -> int:
     """keep[node] = 1 for the nodes that matches to come may hold; gives how many. O(nodes + links).
 
-    ``span`` is the size of a window of ranks, −1: none; ``clock`` is scratch. A link reaches all older nodes of the same step down
-    to a position or a clock: what is asked of a node is handed on to the one before it.
+    ``now`` is the clock of the last event; where gaps are ``counted`` in events, each partition has its own, which is the rank of its
+    last event. ``span`` is the size of a window of ranks, −1: none; ``clock`` is scratch. A link reaches all older nodes of the same
+    step down to a position or a clock: what is asked of a node is handed on to the one before it.
     """
     count = registers[s.NODES]
     # First keep[node] is the least position that a newer node reaches through this one, and clock[node] the least clock.
     for node in range(count):
         keep[node] = LAST
-        clock[node] = now + 1
+        clock[node] = nodes.clock[node] + 1
     live = 0
     for node in range(count - 1, 0, -1):
         part = nodes.part[node]
@@ -60,7 +63,7 @@ def mark(
         if older:
             keep[older] = min(keep[older], keep[node])
             clock[older] = min(clock[older], clock[node])
-        wanted = asked or _leads_on(node, now, machine, nodes, parts)
+        wanted = asked or _leads_on(node, now, counted, machine, nodes, parts)
         if not wanted or nodes.best[node] < low or nodes.position[node] < floor:
             keep[node] = 0
             continue

@@ -167,7 +167,7 @@ class TimedRunner(TimedIntake):
                     state.grow_output(int(events.position[registers[s.CURSOR]]))
                 case _jit.GROW_NODES:
                     at = int(registers[s.CURSOR])
-                    state.collect(machine, events.clock[at].item(), self._span, int(registers[s.NEED]))
+                    self._collect_for(events.clock[at].item(), int(registers[s.NEED]))
                 case _jit.GROW_STACK:
                     state.grow_walk()
                 case _jit.GROW_TABLE:
@@ -219,7 +219,12 @@ class TimedRunner(TimedIntake):
     # -- what is kept of the past -----------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        self.state.collect(self.program.machine, 0 if self.now is None else self.now, self._span, 0)
+        self._collect_for(self.now, 0)
+
+    def _collect_for(self, now: int | float | None, need: int) -> None:
+        """Collect when the last event has the clock ``now``, with room for ``need`` more nodes."""
+        own = None if self.program.query.clock is None else now
+        self.state.collect(self.program.machine, own, self._span, need)
 
     def _sweep(self) -> None:
         """Collect, and forget the keys of idle partitions when most of them are idle."""

@@ -131,11 +131,15 @@ class State:
         slot, stamp = self.out.slot, self.out.stamp
         self.out = _over(self.out, larger)._replace(slot=slot, stamp=stamp)
 
-    def collect(self, machine: Machine, now: int | float, span: int, need: int) -> None:
-        """Keep what is reachable, in stores that are at least half empty and have room for ``need`` more."""
+    def collect(self, machine: Machine, now: int | float | None, span: int, need: int) -> None:
+        """Keep what is reachable, in stores that are at least half empty and have room for ``need`` more.
+
+        ``now``: the clock of the last event, which is no event before; ``None`` where gaps count the events of a partition.
+        """
         old, links = self.nodes, self.links
         keep, clock = np.zeros(old.step.size, np.int64), np.zeros(old.step.size, self.clock)
-        live = int(mark(machine, old, links, self.parts, self.clock.type(now), span, keep, clock, self.registers))
+        clocks = self.clock.type(0 if now is None else now), now is None, span
+        live = int(mark(machine, old, links, self.parts, *clocks, keep, clock, self.registers))
         linked = int(self.registers[s.LINKS])
         self.nodes = self._nodes(_room(live + need + 1, old.step.size))
         self.walk = self._walk(self.walk.node.size)
