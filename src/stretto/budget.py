@@ -56,7 +56,7 @@ class Budget:
             if found is None or found[2].lower() not in _UNITS or not float(found[1]):
                 raise OptionError(_expected(given))
             self._bytes = float(found[1]) * _UNITS[found[2].lower()]
-        elif given is not None and given != math.inf:
+        elif given is not None and not (isinstance(given, float) and given == math.inf):
             if isinstance(given, bool) or not isinstance(given, numbers.Integral) or given < 1:
                 raise OptionError(_expected(given))
             self.rows = int(given)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.column_types import family, type_named, with_fields, without_views
 from stretto.errors import DataError, OptionError, hinted
 
@@ -16,6 +17,7 @@ from stretto.errors import DataError, OptionError, hinted
 BEFORE = ("batches before had", "; say what the columns are before the first batch, with schema=…")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Schema:
     """The attributes of a stream's events, and which of them play a role.
@@ -169,6 +171,11 @@ def _as_table(events: Any) -> pa.Table:
                 raise DataError(
                     "tables by stream are not read here: give one table, with a column that names the stream, stream='…'"
                 )
+            for name in events:
+                if not isinstance(name, str):
+                    raise DataError(
+                        f"a column of the events is named {name!r}: give columns by name, {{'name': [values]}}"
+                    )
             return pa.table(dict(events))
         if isinstance(events, Iterable) and not isinstance(events, str | bytes):
             return _from_rows(list(events))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.arguments import check_arguments
 from stretto.asking.afa_events import AfaEvents, AfaTrial, AfaWitness
 from stretto.asking.answering import answered
 from stretto.asking.choosing import choosing, choosing_rows
@@ -41,6 +42,7 @@ from stretto.query.row_pattern import RowQuery, RowsPerMatch
 from stretto.query.sase import Selection
 
 
+@check_arguments
 def why_not(  # noqa: PLR0913 - the options that users have
     query: str | Query | SqlQuery | AFA | Afa,
     events: Any,

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.arguments import check_arguments
 from stretto.asking.afa_counts import arc_counts
 from stretto.asking.afa_events import AfaTrial
 from stretto.asking.call import afa_events_of, events_of, refuse_said
@@ -122,6 +123,7 @@ class StepCounts:
         return draw_stages(ways.values(), [of, *self.about])
 
 
+@check_arguments
 def explain(
     query: str | Query | AFA | Afa,
     events: Any,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.dataflow import plan
 from stretto.dataflow.plan import Stream
 from stretto.dataflow.stream import fixpoints, stream
@@ -33,6 +34,7 @@ from stretto.query.typing import type_of_operand
 _NAME = re.compile(r"(?!(?:not|true|false)\Z)[^\W\d_A-ZÀ-ÖØ-Þ]\w*")
 
 
+@check_arguments
 def datalog(text: str, sources: Mapping[str, Any], *, bound: int | None = None) -> dict[str, Stream]:
     """The relations that a Datalog program derives, as streams.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto.arguments import check_arguments
 from stretto.dataflow.node import Fixpoint, Loop, Node, Recursion, Relation, Row
 from stretto.dataflow.operators.aggregate import Aggregate, Item, aggregate
 from stretto.dataflow.operators.constant import Constant
@@ -53,6 +54,7 @@ OPERATORS: tuple[type[Node], ...] = (
 )
 
 
+@check_arguments
 class Stream(Relation):
     """A changing relation, a bag of rows at every time, and what can be made of it.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.dataflow import plan
 from stretto.dataflow.node import check_same, payload_type
 from stretto.dataflow.operators.project import in_order
@@ -15,6 +16,7 @@ from stretto.errors import OptionError
 from stretto.events import Schema, as_table
 
 
+@check_arguments
 def stream(name: str, schema: Any, *, insert_only: bool = False) -> Stream:
     """Declare an external input of a dataflow.
 
@@ -43,6 +45,7 @@ def stream(name: str, schema: Any, *, insert_only: bool = False) -> Stream:
     return Stream(plan.Source(_row(schema), name, insert_only))
 
 
+@check_arguments
 def constant(rows: Any) -> Stream:
     """Make a stream of rows that hold at all times.
 
@@ -93,6 +96,7 @@ def _row(schema: Any) -> dict[str, pa.DataType]:
 # -- loops ------------------------------------------------------------------------------------------------------------
 
 
+@check_arguments
 def fixpoint(query: Callable[[Stream], Stream], schema: Any, *, bound: int | None = None, name: str = "r") -> Stream:
     """Solve a query that reads its own result: the fixed point of ``r = Q(external, r)``.
 
@@ -125,6 +129,7 @@ def fixpoint(query: Callable[[Stream], Stream], schema: Any, *, bound: int | Non
     return fixpoints(lambda only: (query(only),), {name: schema}, bound=bound)[0]
 
 
+@check_arguments
 def fixpoints(
     query: Callable[..., Sequence[Stream]], schemas: Mapping[str, Any], *, bound: int | None = None
 ) -> tuple[Stream, ...]:
@@ -141,6 +146,8 @@ def fixpoints(
     """
     if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 1):
         raise OptionError(f"bound must be a positive integer, not {bound!r}")
+    if not schemas:
+        raise OptionError("fixpoints(query, schemas={}): name at least one relation, with its columns")
     loop = plan.Loop(", ".join(schemas), bound)
     loop.variables = tuple(plan.Recursion(_row(schema), loop, at) for at, schema in enumerate(schemas.values()))
     made = tuple(query(*map(Stream, loop.variables)))

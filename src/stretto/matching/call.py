@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.nfab.program import NfabProgram
@@ -39,6 +40,7 @@ T = TypeVar("T")
 Found = TypeVar("Found", pa.Table, MatchSet)
 
 
+@check_arguments
 def match(  # noqa: PLR0913 - the options that users have
     query: str | Query | AFA | Afa,
     events: Any,
@@ -156,6 +158,7 @@ def match(  # noqa: PLR0913 - the options that users have
     )
 
 
+@check_arguments(like=match)
 def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
     """Do what :func:`match` does, in pieces of bounded size: results may exceed memory, and none is refused without ``budget``.
 
@@ -194,6 +197,7 @@ def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in (*_OF_QUERIES, "type")}
 
 
+@check_arguments(like=match)
 def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
     """Do what :func:`match` does, with the matches of each event that completes some as one set, which lists none until it is asked.
 
@@ -213,10 +217,6 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
     >>> [len(found) for found in stretto.match_sets(query, events)]
     [1, 2, 4]
     """
-    if isinstance(query, AFA | Afa):
-        raise OptionError(
-            "sets of matches are for SASE+ queries; those of an AFA are listed: stretto.match(afa, events, time='…')"
-        )
     call = _Call.of(query, events, options, sets=True)
     return call.told(call.sets())
 
@@ -352,7 +352,7 @@ def _opened(events: Any) -> Source | dict[str, Source] | None:
     """Files that are read in pieces, alone or by stream; ``None``: there are none, or their types depend on the query."""
     if are_files(events):
         sources = {"": open_files(events)}
-    elif isinstance(events, Mapping) and all(map(are_files_of_stream, events.values())):
+    elif isinstance(events, Mapping) and events and all(map(are_files_of_stream, events.values())):
         sources = {name: open_files(one) for name, one in events.items()}
     else:
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.automata.ceql_afa import ceql_afa
 from stretto.automata.sase_afa import sase_afa
 from stretto.engines.adding import AddedProgram
@@ -21,7 +22,6 @@ from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
 from stretto.explaining import draw, explain, notebook
 from stretto.languages import ceql, eql, sase
-from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.derived import Derived
 from stretto.matching.results import Layout
@@ -56,6 +56,7 @@ NO_REVISIONS = (
 )
 
 
+@check_arguments
 class Query:
     """A query: immutable, printable, and used with as many streams as one likes.
 
@@ -322,6 +323,7 @@ def _rebuild(text: str, language: str, schema: Schema | None) -> Query:
     return query if schema is None else query.bind(schema)
 
 
+@check_arguments(name="compile")
 def compile_query(
     text: str | Query,
     schema: Any = None,
@@ -360,11 +362,6 @@ def compile_query(
     """
     if isinstance(text, Query):
         query = text
-    elif isinstance(text, AFA | Afa):
-        raise OptionError(
-            "an AFA is no query that could be compiled: give it as it is to stretto.match(afa, events, time='…'), iter_matches or "
-            "Matcher; afa.frozen is the checked, immutable automaton"
-        )
     else:
         query = Query(_parse(text, language_of(text, language)))
     if schema is None:

@@ -44,5 +44,5 @@ def as_in(given: Any, kind: pa.DataType, where: str) -> pa.Scalar:
     """A value as one of a column."""
     try:
         return pa.scalar(given).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
         raise OptionError(f"{where} {given!r} is no {kind}, as the column is: {error}") from None

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.explaining import notebook
 from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
@@ -23,6 +24,7 @@ from stretto.matching.sets import MatchSet
 from stretto.query.afa import Afa, Arc
 
 
+@check_arguments
 class Matcher:
     """A query or an automaton over a stream that comes in batches.
 
@@ -183,7 +185,7 @@ class Matcher:
         bound: Any = None,
         cleanse: str | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in _DEFAULTS and value != _DEFAULTS[name]}
+        given = {name: value for name, value in locals().items() if name in _DEFAULTS and _is_said(name, value)}
         self._line = line_of(query, schema, given)
 
     def __repr__(self) -> str:
@@ -390,7 +392,7 @@ class Matcher:
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
+    def push(self, events: Any, *, arcs: Any = None, punctuations: Iterable[tuple[int, Any]] = ()) -> pa.Table:
         """Read the next events, and give the matches that they complete, or the signed output of their steps.
 
         Parameters
@@ -594,6 +596,12 @@ class Matcher:
         """
         self._line.restore(snapshot)
         return self
+
+
+def _is_said(name: str, value: Any) -> bool:
+    """Whether an option has another value than where nothing is said; a value may be anything, with an ``==`` of its own."""
+    default = _DEFAULTS[name]
+    return value is not default and (type(value) is not type(default) or value != default)
 
 
 #: Options with the values that they have where nothing is said.

@@ -92,7 +92,7 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     refuse(given, OF_AUTOMATA, "AFAs, and this is a query")
     compiled = compile_query(query, language=given.pop("language", None))
     refuse(given, ("hold",), "AFAs, and this is a query")
-    ahead = check_span(given.get("speculation") or 0, "speculation")
+    ahead = check_span(0 if given.get("speculation") is None else given["speculation"], "speculation")
     asks = compiled.parsed.asked is not None
     if ahead and asks:
         refuse(

@@ -480,7 +480,7 @@ class Ordered(Line):
             raise OptionError(f"advance({time!r}): '{name}' is {kind}; {error}") from error
         try:
             value = values_of(pa.array([time], kind), name, run.rows)[0].item()
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
         yield from self._tables(run.reach(value))
         self._forget()

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto import frame
+from stretto.arguments import check_arguments
 from stretto.column_types import time_hint
 from stretto.engines.shared.windows import values_of
 from stretto.errors import (
@@ -54,6 +55,7 @@ from stretto.query.totals import Extent
 from stretto.views import show
 
 
+@check_arguments
 class PatternSet:
     """Many patterns over one stream in one pass; they may be added, replaced and retired while it runs.
 
@@ -145,7 +147,7 @@ class PatternSet:
         valuations: bool = False,
         totals: bool | str = False,
         measures: bool = False,
-        by: Iterable[str] = (),
+        by: str | Iterable[str] = (),
         late: str = "error",
         language: str | None = None,
         budget: int | float | str | Meter | None = None,
@@ -740,7 +742,7 @@ def _time_of(schema: Schema) -> tuple[str, pa.DataType]:
     return name, kind
 
 
-def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
+def _by_of(by: str | Iterable[str], schema: Schema) -> tuple[str, ...]:
     names = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
     for name in names:
         if name not in schema.attributes:

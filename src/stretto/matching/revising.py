@@ -198,7 +198,10 @@ class Revising(Line):
         run, name = self.run, self.options["time"]
         if run.time_kind is not None:
             return tick_of(time, run.time_kind, name)
-        kind = pa.int64() if isinstance(time, int | float) else pa.scalar(time).type
+        try:
+            kind = pa.int64() if isinstance(time, int | float) else pa.scalar(time).type
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise OptionError(f"{time!r} is no time of '{name}'") from error
         found = tick_of(time, kind, name)
         run.time_kind, self._guessed = kind, True
         return found

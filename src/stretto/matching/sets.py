@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.budget import Budget
 from stretto.columns.overflow import Order
 from stretto.engines.api import Matches
@@ -35,6 +36,7 @@ PIECE = 1 << 10
 LEAST = 16
 
 
+@check_arguments
 class MatchSet:
     """The matches that one event completes.
 
@@ -133,6 +135,7 @@ class MatchSet:
         >>> one.first(2).column("positions").to_pylist()
         [[1, 2], [0, 1, 2]]
         """
+        _refuse_negative("first", n)
         return self._listed(islice(self._paths(), n), min(n, self.count))
 
     def sample(self, n: int, seed: int | None = None) -> pa.Table:
@@ -151,6 +154,7 @@ class MatchSet:
         >>> one.count, one.sample(2, seed=1).num_rows, one.sample(9).num_rows
         (3, 2, 3)
         """
+        _refuse_negative("sample", n)
         self._refuse_beyond(Budget(), min(n, self.count), LEAST * min(n, self.count))
         choose = random.Random(seed)
         if n >= self.count:
@@ -287,3 +291,8 @@ def refuse_unlisted(query: Query) -> None:
             "OUTPUT compressed hands matches over as sets: read them with stretto.match_sets(query, events), or let LIMIT n list "
             "at most n for each event"
         )
+
+
+def _refuse_negative(call: str, n: int) -> None:
+    if n < 0:
+        raise OptionError(f"{call}(n={n}): give a number of matches, 0 or more")

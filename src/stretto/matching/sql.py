@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import DataError, OptionError, QueryError, Span, suggestion
 from stretto.events import as_table
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
@@ -19,8 +20,14 @@ from stretto.matching.rows import recognize, unmet
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, RowQuery, RowsPerMatch
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
-def sql(text: str, /, *, con: Any = None, progress: bool | None = None, **tables: Any) -> pa.Table:
+
+@check_arguments
+def sql(
+    text: str, /, *, con: DuckDBPyConnection | None = None, progress: bool | None = None, **tables: Any
+) -> pa.Table:
     """Run a SQL statement in which tables may be followed by ``MATCH_RECOGNIZE ( … )``.
 
     The clauses are matched here, and DuckDB runs the SQL around them (``pip install 'stretto[sql]'``). A statement that is one

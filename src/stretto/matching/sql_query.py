@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import QueryError
 from stretto.events import as_table
 from stretto.explaining import notebook
@@ -17,6 +18,9 @@ from stretto.languages.sql import Clause, Statement, read_statement
 from stretto.matching.files import are_files, open_files
 from stretto.matching.sql import bound_clauses
 from stretto.query.row_pattern import BoundRows, RowQuery
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 class SqlQuery:
@@ -93,7 +97,8 @@ class SqlQuery:
         return notebook.html([("statement", self.text.strip())], self.explain, self.draw)
 
 
-def compile_sql(text: str, /, *, con: Any = None, **tables: Any) -> SqlQuery:
+@check_arguments
+def compile_sql(text: str, /, *, con: DuckDBPyConnection | None = None, **tables: Any) -> SqlQuery:
     """Read a SQL statement with ``MATCH_RECOGNIZE`` clauses, check it against its tables, and run nothing.
 
     Parameters
@@ -130,7 +135,11 @@ def compile_sql(text: str, /, *, con: Any = None, **tables: Any) -> SqlQuery:
         raise QueryError(
             "there is no MATCH_RECOGNIZE in the statement", text=text, hint="stretto.compile reads CEQL and SASE+"
         )
-    bound = bound_clauses(statement, {name: _empty(one) for name, one in tables.items()}, con) if tables or con else {}
+    bound = (
+        bound_clauses(statement, {name: _empty(one) for name, one in tables.items()}, con)
+        if tables or con is not None
+        else {}
+    )
     return SqlQuery(statement, bound, "DuckDB")
 
 

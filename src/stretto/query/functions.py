@@ -15,6 +15,7 @@ from functools import cache, reduce
 from typing import Any, TypeVar
 
 from stretto import _jit
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +49,7 @@ _KNOWN: dict[str, Function] = {}
 _VERSION = 0
 
 
+@check_arguments
 def function(given: F | None = None, *, name: str | None = None) -> Any:
     """Register a Python function for use in conditions of SASE+ queries; a decorator.
 

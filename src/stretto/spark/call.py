@@ -12,6 +12,7 @@ from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from stretto.arguments import check_arguments
 from stretto.budget import Budget
 from stretto.engines.select import NO_VALUATIONS
 from stretto.errors import OptionError
@@ -50,6 +51,7 @@ NOT_HERE = {
 }
 
 
+@check_arguments
 def match(  # noqa: PLR0913 - the options that users have
     df: DataFrame | Mapping[str, DataFrame],
     query: str | Query | AFA | Afa,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.events import require
 from stretto.spark.frames import column, repeated
@@ -19,6 +20,7 @@ CHANGE = "change"
 _SIGN = "sign"
 
 
+@check_arguments
 def with_match_id(matches: DataFrame) -> DataFrame:
     """Matches with a column ``match_id`` in front, which a match has in common with the row that takes it back.
 
@@ -62,6 +64,7 @@ def changes(matches: DataFrame) -> DataFrame:
     return kept.select(ID, CHANGE, *(F.col(f"_{at}").alias(name) for at, name in enumerate(shown)))
 
 
+@check_arguments
 def current(matches: DataFrame) -> DataFrame:
     """The matches that hold: those of a signed DataFrame that are given and not taken back.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.spark.session import session
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@check_arguments
 def read(path: str | Path) -> DataFrame:
     """A Parquet, CSV (with a header; types are inferred) or JSON-lines file as a DataFrame, by its ending.
 

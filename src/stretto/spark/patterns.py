@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.events import require
 from stretto.languages.afa.builder import AFA
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 MOST_BUCKETS = 4096
 
 
+@check_arguments
 def match_patterns(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
     patterns: DataFrame | Mapping[str, str | Query | AFA | Afa] | Iterable[Change],

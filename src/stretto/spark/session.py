@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.spark.java import ensure_java
 
@@ -25,6 +26,7 @@ _DEFAULTS = {
 }
 
 
+@check_arguments
 def session(app_name: str = "stretto", cores: int | None = None, **conf: Any) -> SparkSession:
     """The active Spark session, or else a new local one.
 

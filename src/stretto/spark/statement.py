@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import DataError, QueryError
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
 from stretto.matching.lateness import check_late
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@check_arguments
 def sql(session: SparkSession, text: str, /, *, late: str = "drop") -> DataFrame:
     """Run a statement of Spark SQL in which tables may be followed by ``MATCH_RECOGNIZE ( … )``.
 
@@ -78,6 +80,7 @@ def sql(session: SparkSession, text: str, /, *, late: str = "drop") -> DataFrame
     return _run(session, statement, statement.rest(_names(frames)), frames)
 
 
+@check_arguments
 def compile_sql(session: SparkSession, text: str, /) -> SqlQuery:
     """Read a statement, check it against the tables and views of a session, and run nothing.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.asking.call import clause_of, keys_of, refuse_said, time_of_clause
 from stretto.asking.call import why_not as ask
 from stretto.errors import LimitError, OptionError
@@ -14,7 +15,7 @@ from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.sql import has_clause
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.keyed import named_keys
+from stretto.matching.keyed import as_in, named_keys
 from stretto.matching.sql_query import SqlQuery
 from stretto.query.afa import Afa
 from stretto.query.passes.bind_rows import bind
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@check_arguments
 def why_not(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
     query: str | Query | SqlQuery | AFA | Afa,
@@ -108,8 +110,9 @@ def why_not(  # noqa: PLR0913 - the options that users have
         refuse_said(what, {name: roles.pop(name) for name in ("stream", "time_unit")} | {"language": language})
     if asked.clause:
         refuse_said("MATCH_RECOGNIZE", {name: roles.pop(name) for name in ("time", "sequence")})
+    kinds = arrow_fields(df)
     for name, value in asked.keys.items():
-        df = df.filter(column(name).eqNullSafe(F.lit(value)))
+        df = df.filter(column(name).eqNullSafe(F.lit(_value(value, kinds.get(name), f"key={{{name!r}: …}}"))))
     if between is not None:
         first, last = between
         assert asked.order
@@ -160,3 +163,11 @@ def _asked(
         return _Asked(query, named_keys(query.frozen.partition_by, key, df.columns), order, automaton=True)
     compiled = compile_query(query, language=language)
     return _Asked(compiled, keys_of(compiled, key, df.columns), order)
+
+
+def _value(given: Any, kind: pa.DataType | None, where: str) -> Any:
+    """A value that Spark compares with a column; an :class:`OptionError` for one that is none of it."""
+    if given is None or kind is None or pa.types.is_decimal(kind):
+        return given
+    found = as_in(given, kind, where)
+    return given if pa.types.is_temporal(kind) else found.as_py()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table
 from stretto.views.axis import labels
@@ -24,6 +25,7 @@ MOST_BINS = 1_000
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
+@check_arguments
 def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 20) -> View:
     """Show how many matches end when: a histogram, or with ``by`` a row for each key, the most frequent first.
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.events import as_table
 from stretto.views.clock import Clock
@@ -30,6 +31,7 @@ class _Column:
     cells: list[Cell]
 
 
+@check_arguments
 def show(matches: Any, *, rows: int = 20, events: int = 5, width: int | None = None) -> View:
     """Show matches as a readable table: keys first, times as times, the events of variables in few words, long lists counted.
 

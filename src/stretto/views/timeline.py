@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table, require
 from stretto.views.clock import Clock
@@ -22,6 +23,7 @@ from stretto.views.view import View
 MOST_ROWS, MOST_EVENTS, LABEL = 50, 400, 24
 
 
+@check_arguments
 def timeline(
     matches: Any,
     events: Any = None,

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.views.html import as_html, page
 from stretto.views.png import png
 from stretto.views.scene import Scene
 
 
+@check_arguments
 @dataclass(frozen=True)
 class View:
     """Something to look at: prints as text, shows itself in notebooks, and saves itself as a file.

@@ -76,6 +76,8 @@ def _projected(node: Node, values: Mapping[str, p.Operand]) -> Project:
 
 
 def _constant(name: str, value: Any) -> p.Constant:
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise OptionError(f"'{name}' is {value}, which does not fit into 64 bits")
     if isinstance(value, bool | int | float):
         return p.Constant(value)
     raise OptionError(f"'{name}' is computed by text over the columns or a number, not by {type(value).__name__}")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.column_types import time_hint
 from stretto.dataflow.explain import drawn, explained
 from stretto.dataflow.plan import Stream
@@ -29,6 +30,7 @@ _FIRST = {"s": -62_135_596_800, "ms": -62_135_596_800_000, "us": -62_135_596_800
 MODES = ("hybrid", "probing", "hwm")
 
 
+@check_arguments
 class Dataflow:
     """A plan that runs: inputs are accepted at any moment, also while its loops still turn.
 
@@ -523,7 +525,7 @@ class Dataflow:
         if self._time is None or self._time == pa.int64():
             try:
                 scalar = pa.scalar(time)
-            except pa.ArrowInvalid:
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
                 scalar = None
             if scalar is None or not pa.types.is_timestamp(scalar.type):
                 raise OptionError(f"a punctuation is an integer or a time, not {time!r}")

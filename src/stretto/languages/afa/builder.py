@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError, QueryError, StrettoError, hinted, nearest
 from stretto.events import Schema
 from stretto.explaining import notebook
@@ -28,6 +29,7 @@ Then = str | Mapping[str, Any] | Callable[[Any, Any], Any] | None
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
+@check_arguments
 class AFA:
     """An augmented finite automaton: a graph of states and arcs, and a register beside each computation.
 

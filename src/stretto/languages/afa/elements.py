@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any
 
+from stretto.arguments import check_arguments
 from stretto.errors import LimitError, OptionError
 
 #: Arcs that a pattern may have: a repetition is written out, and each of its elements may follow many others.
@@ -166,6 +167,7 @@ def _checked(other: Any) -> Steps:
     return other
 
 
+@check_arguments
 def element(
     when: str | Callable[[Any, Any], Any] | None = None,
     then: str | Mapping[str, Any] | Callable[[Any, Any], Any] | None = None,

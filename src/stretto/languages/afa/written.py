@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError, QueryError, Span, StrettoError, hinted
 from stretto.languages.afa.builder import AFA, checked, make_arc
 from stretto.query.afa import Afa, Arc, Emit, Field, UserFunction
@@ -33,6 +34,7 @@ _KEYS = ("events", "register", "initial", "start", "window", "partition_by", "fi
 _ARC = ("id", "source", "target", "when", "then", "kind", "since", "until")
 
 
+@check_arguments
 def read_afa(text: str, events: Any = None, *, functions: bool = False) -> Afa:
     """An automaton from its text, TOML or JSON.
 
@@ -109,6 +111,7 @@ def read_keys(text: str) -> dict[str, Any]:
     return found
 
 
+@check_arguments
 def write_afa(afa: AFA | Afa) -> str:
     """An automaton as text (JSON), which :func:`stretto.read_afa` reads.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table
@@ -20,6 +21,7 @@ from stretto.times import check_clock
 FIELDS = ("id", "query", "since", "language")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class Change:
     """From an event time on a pattern is another query, or none.

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.arguments import check_arguments
 from stretto.column_types import wider
 from stretto.engines.shared.roles import signs
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
@@ -29,6 +30,7 @@ Bools = NDArray[np.bool_]
 Times = NDArray[Any]
 
 
+@check_arguments
 class Cleanse:
     """Puts a disordered stream in order, as far as is wished (AFA paper, section 5.3).
 

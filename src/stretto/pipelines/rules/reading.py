@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError, QueryError, StrettoError
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.recognizing import is_clause
@@ -23,6 +24,7 @@ from stretto.pipelines.rules.texts import AutomatonText, ClauseText
 FORM = Form("a rule file", ("rule",), {"rule": model.Rule, "rule.test": model.Test, "events": model.Events})
 
 
+@check_arguments
 def read_rules(rules: str | Path | Any) -> RuleSet:
     """Read rules from TOML files, or from a table.
 

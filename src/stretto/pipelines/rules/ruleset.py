@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.errors import DataError, LimitError, OptionError, StrettoError, hinted, warn
 from stretto.events import as_table, require
 from stretto.matching.compiled import Query
@@ -98,6 +99,7 @@ class Alerts(NamedTuple):
     report: pa.Table
 
 
+@check_arguments
 @dataclass(frozen=True)
 class RuleSet:
     """Rules from files or a table, made by :func:`stretto.read_rules`.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.explaining.afa import explain_afa
 from stretto.spark import automata
 from stretto.spark.batch import plan as plans
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SHOWN = 8
 
 
+@check_arguments(like=match)
 def explain(df: DataFrame | Mapping[str, DataFrame], query: Any, **options: Any) -> str:
     """What a query means, and how :func:`stretto.spark.match` would run it over these events.
 

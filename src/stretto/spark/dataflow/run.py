@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
 from stretto.dataflow import Stream, plan
 from stretto.dataflow.cycles import ordered_with_loops
 from stretto.dataflow.keyed import carries
@@ -43,6 +44,7 @@ log = logging.getLogger("stretto")
 _MOMENT = "__stretto_moment"
 
 
+@check_arguments
 def dataflow(  # noqa: PLR0913 - the options that users have
     df: DataFrame | Mapping[str, DataFrame],
     stream: Stream,

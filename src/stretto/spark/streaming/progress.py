@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from stretto.arguments import check_arguments
+from stretto.errors import OptionError
 from stretto.spark.options import METRICS
 from stretto.spark.session import require_pyspark
 from stretto.spark.streaming.keeping import BY_BUCKET, FULLEST, LEVELS
@@ -39,6 +41,7 @@ CHANGES = {
 _GREATEST = frozenset(FULLEST.values())
 
 
+@check_arguments
 def metrics(progress: Any) -> dict[str, float]:
     """A query's counts in one progress report of Spark, summed over the stretto queries in it.
 
@@ -78,6 +81,7 @@ def metrics(progress: Any) -> dict[str, float]:
     return found
 
 
+@check_arguments
 def buckets(progress: Any) -> pa.Table:
     """How full the buckets are that a micro-batch touched, in one progress report of Spark: a row for each, the fullest first.
 
@@ -125,18 +129,28 @@ _BUCKETS = pa.schema(
 
 
 def _watermark(progress: Any) -> str | None:
-    if isinstance(progress, str):
-        progress = json.loads(progress)
-    times = progress.get("eventTime") if isinstance(progress, Mapping) else progress.eventTime
-    return (times or {}).get("watermark")
+    return (_field(progress, "eventTime") or {}).get("watermark")
 
 
 def _observed(progress: Any) -> Mapping[str, Any]:
+    return _field(progress, "observedMetrics") or {}
+
+
+def _field(progress: Any, name: str) -> Any:
+    """A field of a progress report; of a dict or a text ``None`` where it has none."""
     if isinstance(progress, str):
-        progress = json.loads(progress)
+        try:
+            progress = json.loads(progress)
+        except json.JSONDecodeError as error:
+            raise OptionError(f"the progress report is no JSON: {error}") from error
     if isinstance(progress, Mapping):
-        return progress.get("observedMetrics") or {}
-    return progress.observedMetrics or {}
+        return progress.get(name)
+    if not isinstance(getattr(progress, "batchId", None), int):
+        raise OptionError(
+            f"a progress report is a StreamingQueryProgress, a dict or JSON, and this is {type(progress).__name__}: "
+            "query.lastProgress is one"
+        )
+    return getattr(progress, name)
 
 
 def _pairs(row: Any) -> list[tuple[str, Any]]:
@@ -148,6 +162,7 @@ def _pairs(row: Any) -> list[tuple[str, Any]]:
     return list(found.items())
 
 
+@check_arguments
 def progress_line(progress: Any) -> str:
     """One line that says how a query stands after a micro-batch; empty when the report has no counts of stretto.
 
@@ -195,11 +210,10 @@ _DROPPED_SHORT = {"late": "late", "duplicates": "duplicates", "no_key": "without
 
 
 def _batch(progress: Any) -> Any:
-    if isinstance(progress, str):
-        progress = json.loads(progress)
-    return progress["batchId"] if isinstance(progress, Mapping) else progress.batchId
+    return _field(progress, "batchId")
 
 
+@check_arguments
 def status(query: StreamingQuery) -> str:
     """The line of a query's last micro-batch, or what it waits for.
 
@@ -216,6 +230,7 @@ def status(query: StreamingQuery) -> str:
     return line or str(query.status.get("message", ""))
 
 
+@check_arguments
 def watch(spark: SparkSession, *, most: int = 0) -> StreamingQueryListener:
     """Log a line for every micro-batch of stretto's queries (info), and one for each class of dropped events (warning).
 
@@ -236,6 +251,7 @@ def watch(spark: SparkSession, *, most: int = 0) -> StreamingQueryListener:
     return listener
 
 
+@check_arguments
 def unwatch(spark: SparkSession, listener: StreamingQueryListener) -> None:
     """Take a listener of :func:`watch` off.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stretto.arguments import check_arguments
 from stretto.errors import OptionError, suggestion
 from stretto.matching.compiled import Query, compile_query
 from stretto.spark.compat import needs
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+@check_arguments
 def register(
     spark: SparkSession,
     name: str | None = None,
