@@ -145,12 +145,16 @@ def test_variables_and_columns_go_before_fields() -> None:
     assert stretto.sql(f"SELECT * FROM e {clause}", e=table).to_pylist() == [{"v": 2, "f": 1, "c": 4}]
 
 
-def test_sets_of_patterns_refuse_them() -> None:
-    patterns = stretto.PatternSet(EVENTS.schema, time="t")
-    with pytest.raises(
-        stretto.StrettoError, match=r"do not look into 'address': make a column of address\.city before"
-    ):
-        patterns.change([{"id": "p", "query": "SELECT * FROM S WHERE A AS a FILTER a[address.city = 'X']"}])
+@pytest.mark.parametrize("text", QUERIES)
+def test_sets_of_patterns_read_them(text: str) -> None:
+    text = text.replace("WITHIN 3", "WITHIN 3 EVENTS").replace("WITHIN 5", "WITHIN 5 [t]")
+    patterns = stretto.PatternSet(EVENTS.schema, time="t", positions=True, measures=True)
+    patterns.change([stretto.Change("p", text)])
+    found = patterns.push(EVENTS.slice(0, 3)).to_pylist()
+    other = stretto.PatternSet(EVENTS.schema, time="t", positions=True, measures=True).restore(patterns.snapshot())
+    found += other.push(EVENTS.slice(3)).to_pylist() + other.finish().to_pylist()
+    assert sorted(row["positions"] for row in found) == QUERIES[next(one for one in QUERIES if one[:40] == text[:40])]
+    assert all(set(entry["event"]) == {"type", "address", "t"} for row in found for entry in row["events"])
 
 
 def test_fields_are_added_up_grouped_by_and_ranked() -> None:
@@ -162,3 +166,104 @@ def test_fields_are_added_up_grouped_by_and_ranked() -> None:
     ]
     best = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { } ORDER BY sum(b[].address.n) LIMIT 1"
     assert stretto.match(best, EVENTS).column("positions").to_pylist() == [[0, 1]]
+
+
+#: Everything that tells what an event is lies in one struct, and the same as columns.
+FLAT = pa.table(
+    {
+        "category": list("ABCABB"),
+        "at": range(6),
+        "seq": range(6),
+        "key": list("uuuvuv"),
+        "log": ["S"] * 6,
+        "x": range(6),
+    }
+)
+NESTED = pa.table({"event": FLAT.drop_columns(["x"]).to_struct_array().combine_chunks(), "x": FLAT["x"]})
+
+#: A query, and what it is called on: with % before each name that is a field in one of the two.
+ROLES = {
+    "SELECT a, b FROM S WHERE A AS a ; B AS b PARTITION BY [%key] WITHIN 4 [%at]": {},
+    "PATTERN SEQ(A a, ~(C c), B b) WHERE skip_till_any_match { [%key] AND a.x < b.x } WITHIN 4": {},
+    "SELECT COUNT(*), SUM(b[x]) FROM S WHERE A AS a ; B AS b WITHIN 4 [%at] EVERY 2 [%at]": {},
+    "sequence by %key with maxspan=4s [A where x >= 0] [B where x >= 0]": {"language": "eql", "time_unit": "s"},
+}
+
+
+def _rows(table: pa.Table) -> list[str]:
+    """Rows without what is called differently."""
+    kept = [
+        name for name in table.column_names if pa.types.is_integer(table.schema.field(name).type) or name == "positions"
+    ]
+    return sorted(map(repr, table.select(kept).to_pylist()))
+
+
+def _named(text: str, prefix: str) -> str:
+    return text.replace("%", prefix)
+
+
+@pytest.mark.parametrize("query", ROLES)
+def test_fields_play_roles_in_every_call(query: str, tmp_path: Path) -> None:
+    given = {"flat": (FLAT, ""), "nested": (NESTED, "event.")}
+    found: dict[str, dict[str, object]] = {}
+    for name, (events, prefix) in given.items():
+        text, options = _named(query, prefix), ROLES[query]
+        roles = {"type": f"{prefix}category", "time": f"{prefix}at"}
+        told = roles | {"sequence": f"{prefix}seq", "stream": f"{prefix}log"}
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(events, path)
+        rows = found[name] = {}
+        rows["match"] = _rows(stretto.match(text, events, **told, **options))
+        rows["files"] = _rows(stretto.match(text, path, **told, **options))
+        rows["compile"] = stretto.compile(text, events.schema, **roles, **options).columns and None
+        rows["iter"] = _rows(pa.concat_tables(stretto.iter_matches(text, events, **told, **options)))
+        more: list[dict[str, object]] = [{}, {"disorder": 2, "sequence": told["sequence"]}, {"stream": told["stream"]}]
+        if "COUNT" not in query and not options:
+            more += [{"timeouts": True}, {"speculation": math.inf, "sequence": told["sequence"]}]
+            rows["why_not"] = str(stretto.why_not(text, events, **told, disorder=2)).replace(prefix, "")
+        if not options:
+            rows["explain"] = str(stretto.explain(text, events, **told)).splitlines()[-2:]
+        for chosen in more:
+            for schema in (None, events.schema):
+                matcher = stretto.Matcher(text, schema, **roles, **options, **chosen)
+                tables = [matcher.push(events.slice(0, 2))]
+                resumed = stretto.Matcher(text, matcher.query.schema, **roles, **options, **chosen)
+                resumed.restore(matcher.snapshot())
+                tables += [resumed.push(events.slice(2)), resumed.finish()]
+                rows[f"Matcher {chosen.keys()} {schema is None}"] = _rows(pa.concat_tables(tables))
+        patterns = stretto.PatternSet(events.schema, **roles, **options, positions=True, totals=True)
+        patterns.change([stretto.Change("p", text)])
+        rows["PatternSet"] = _rows(pa.concat_tables([patterns.push(events), patterns.finish()]))
+        rules = stretto.read_rules([{"id": "p", "query": text, **({"language": "eql"} if options else {})}])
+        if "COUNT" not in query and not options:
+            rows["rules"] = _rows(rules.match(events, **told).matches)
+            assert len(rows["rules"]) == len(rows["match"]) > 0
+            assert len(rules.match(path, **told).matches) == len(rows["match"])
+        assert rows["match"]
+        assert rows["PatternSet"]
+    assert found["nested"] == found["flat"]
+
+
+def test_fields_play_roles_for_automata_and_what_reorders() -> None:
+    afa = stretto.AFA({"x": int}).arc("q0", "q1", when="e.x = 1").arc("q1", "q2", when="e.x = 2").final("q2")
+    shuffled = [3, 1, 0, 5, 2, 4]
+    found = []
+    for events, prefix in ((FLAT, ""), (NESTED, "event.")):
+        roles = {"time": f"{prefix}at", "sequence": f"{prefix}seq"}
+        matcher = stretto.Matcher(afa, **roles, disorder=9)
+        late = pa.concat_tables([matcher.push(events.take(shuffled)), matcher.finish()])
+        cleanse = stretto.Cleanse(**roles, disorder=9, partition_by=[f"{prefix}key"])
+        sorted_rows = pa.concat_tables([cleanse.push(events.take(shuffled)), cleanse.finish()])
+        found.append(
+            [
+                _rows(stretto.match(afa, events, **roles)),
+                _rows(late),
+                sorted_rows.column("x").to_pylist(),
+                str(stretto.why_not(afa, events, **roles)),
+                str(stretto.explain(afa, events, time=roles["time"])),
+            ]
+        )
+    assert found[0] == found[1]
+    assert found[0][0]
+    matches = stretto.match("SELECT * FROM S WHERE A ; B", NESTED, type="event.category", time="event.at")
+    assert "A" in str(stretto.timeline(matches, NESTED, time="event.at"))

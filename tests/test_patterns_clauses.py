@@ -224,9 +224,6 @@ def test_what_a_set_does_not_take(clause: str, message: str) -> None:
 
 
 def test_what_a_set_does_not_take_of_columns_and_options() -> None:
-    nested = PatternSet({"t": "int64", "at": pa.struct([("city", pa.string())])}, time="t", type=None)
-    with pytest.raises(QueryError, match=r"do not look into 'at': make a column of at\.city before"):
-        nested.change(Change("c", "MATCH_RECOGNIZE (PARTITION BY at.city PATTERN (A))"))
     with pytest.raises(QueryError, match="not partitioned by 'k'") as caught:
         new(by=["k"]).change(Change("c", "MATCH_RECOGNIZE (PARTITION BY v PATTERN (A))"))
     assert caught.value.hint == "PARTITION BY k, v"

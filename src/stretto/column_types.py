@@ -105,6 +105,34 @@ def field_type(attributes: Mapping[str, pa.DataType], path: str) -> pa.DataType 
     return without_views(kind)
 
 
+def field_types(attributes: Mapping[str, pa.DataType], paths: Iterable[str | None]) -> dict[str, pa.DataType]:
+    """The types of those paths that lead to fields inside of structs."""
+    return {path: kind for path in paths if path is not None and (kind := field_type(attributes, path)) is not None}
+
+
+def all_fields(attributes: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """The types of all fields inside of structs, by their paths.
+
+    >>> list(all_fields({"a": pa.struct({"b": pa.struct({"c": pa.int64()})})}))
+    ['a.b', 'a.b.c']
+    """
+    found: dict[str, pa.DataType] = {}
+    waiting = [(name, kind) for name, kind in attributes.items() if "." not in name]
+    while waiting:
+        path, kind = waiting.pop()
+        for field in kind if pa.types.is_struct(kind) else ():
+            waiting.append((f"{path}.{field.name}", field.type))
+            found.update(field_types(attributes, [f"{path}.{field.name}"]))
+    return found
+
+
+def fields_among(attributes: Mapping[str, pa.DataType]) -> set[str]:
+    """Those attributes that are fields inside of others, by their paths."""
+    paths = {name for name in attributes if "." in name}
+    others = {name: kind for name, kind in attributes.items() if name not in paths}
+    return set(field_types(others, paths))
+
+
 def with_fields(table: pa.Table, paths: Iterable[str]) -> pa.Table:
     """A table with columns for those paths that lead to fields inside of its columns."""
     paths = [path for path in paths if "." in path]

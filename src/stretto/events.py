@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from stretto.arguments import check_arguments
-from stretto.column_types import family, type_named, with_fields, without_views
+from stretto.column_types import all_fields, family, field_types, type_named, with_fields, without_views
 from stretto.errors import DataError, OptionError, hinted
 
 #: Where batches tell the types: who has said so, and what to do where a later batch contradicts (:func:`conform`).
@@ -38,6 +39,8 @@ class Schema:
     time_unit
         What one unit of an integer time attribute is, for windows such as ``1 minute``: ``s``, ``ms``, ``us`` or ``ns``.
 
+    A field inside of a struct plays a role by its path, ``type="event.category"``; it is an attribute then.
+
     >>> Schema.of({"type": pa.string(), "price": pa.float64()}).attributes["price"]
     DataType(double)
     """
@@ -52,8 +55,15 @@ class Schema:
 
     def __post_init__(self) -> None:
         plain = {name: without_views(kind) for name, kind in self.attributes.items()}
+        plain |= field_types(plain, (self.type, self.time, self.stream))
         if plain != self.attributes:
             object.__setattr__(self, "attributes", plain)
+
+    @cached_property
+    def whole(self) -> Schema:
+        """The same with an attribute for each field inside of structs."""
+        found = all_fields(self.attributes)
+        return replace(self, attributes={**self.attributes, **found}) if found else self
 
     @property
     def key(self) -> tuple[Any, ...]:

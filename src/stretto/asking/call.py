@@ -20,6 +20,7 @@ from stretto.asking.late import Late
 from stretto.asking.row_events import Rows, RowTrial, RowWitness
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Trial
+from stretto.column_types import with_fields
 from stretto.engines.rows.program import RowProgram
 from stretto.errors import OptionError
 from stretto.events import Schema, as_table, require
@@ -128,7 +129,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
         return ask(events, None)
     if are_tables(events):
         raise OptionError("disorder= is for events in the order in which they came: give one table of all streams")
-    table = as_table(table_of(events))
+    table = with_fields(as_table(table_of(events)), filter(None, [time]))
     late = Late.of(table, _time_of(query, table, time, language), disorder, time_unit)
     on_time = None if event is not None and event in late.rows else ask(table, late)
     if on_time is not None and (on_time.matches or not late.rows.size):
@@ -281,7 +282,7 @@ def afa_events_of(
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
     if not afa.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
-    table = as_table(table_of(events))
+    table = with_fields(as_table(table_of(events)), filter(None, (time, sequence, *afa.events)))
     for name, role in ((time, "time"), (sequence, "sequence"), *((name, "attribute") for name in afa.events)):
         if name is not None:
             require(table.column_names, name, role)

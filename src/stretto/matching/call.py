@@ -260,7 +260,9 @@ class _Call:
             compiled = compiled.bind(schema)
         table = with_types_of_nulls(table, compiled.bound.schema)
         implied = Derived() if reading.timeouts else compiled.implied
-        made = Derived((*compiled.parsed.read, *filter(None, (type, time, sequence))), compiled.parsed.joined, stream)
+        made = Derived(
+            (*compiled.parsed.read, *filter(None, (type, time, sequence, stream))), compiled.parsed.joined, stream
+        )
         if isinstance(source, dict):
             chosen = {name: source[name].deriving(made.of_stream(name)) for name in streams_of(compiled, source)}
             several = len(chosen) > 1 or compiled.parsed.any_stream
@@ -406,7 +408,9 @@ def _iter_match_afa(
     frozen = afa.frozen
     if not frozen.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
-    given = open_files(events) if are_files(events) else as_table(events)
+    paths = [name for name in (time, sequence, options.get("until"), options.get("numbered")) if name is not None]
+    made = Derived((*paths, *frozen.events))
+    given = open_files(events).deriving(made) if are_files(events) else made.added_to(as_table(events))
     require(given.schema.names, time, "time")
     for name in frozen.events:
         require(given.schema.names, name, "attribute")

@@ -21,6 +21,7 @@ from stretto.matching.compiled import Query, roles
 from stretto.matching.sets import MatchSet
 from stretto.matching.under_way import refused
 from stretto.query.afa import Afa
+from stretto.query.passes.bind import with_types_at
 
 
 class Reading(NamedTuple):
@@ -56,7 +57,8 @@ class Reading(NamedTuple):
 
     def schema(self, given: Any) -> Schema:
         """The schema of events, which may be given as one."""
-        return given if isinstance(given, Schema) else Schema.of(given, **self.roles)
+        found = given if isinstance(given, Schema) else Schema.of(given, **self.roles)
+        return with_types_at((self.sequence, self.sign), found)
 
 
 #: Where nothing is said.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stretto import frame
 from stretto.arguments import check_arguments
-from stretto.column_types import time_hint
+from stretto.column_types import time_hint, with_fields
 from stretto.engines.shared.windows import values_of
 from stretto.errors import (
     DataError,
@@ -49,7 +49,7 @@ from stretto.matching.many.running import Running, by_id, number_of
 from stretto.matching.many.timeline import Number, Version
 from stretto.matching.metering import Meter
 from stretto.query.afa import Afa
-from stretto.query.passes.bind import check_roles, measure
+from stretto.query.passes.bind import check_roles, measure, with_types_at
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.totals import Extent
 from stretto.views import show
@@ -169,7 +169,8 @@ class PatternSet:
             raise OptionError(f"on_limit={on_limit!r}: expected 'error' or 'disable'")
         check_late(late, ("error", "drop"))
         check_warn_after(warn_after)
-        self._schema = Schema.of(schema, **roles(type, time, stream, None, time_unit))
+        by = (by,) if isinstance(by, str) else tuple(by)
+        self._schema = with_types_at(by, Schema.of(schema, **roles(type, time, stream, None, time_unit)))
         self._time, self._kind = _time_of(self._schema)
         self._by = _by_of(by, self._schema)
         self._parts = parts_over(self._schema, valuations=valuations)
@@ -190,7 +191,7 @@ class PatternSet:
         self._clear()
 
     def _clear(self) -> None:
-        self._running = Running(self._schema, self._options, self._results)
+        self._running = Running(self._schema.whole, self._options, self._results)
         self._late = 0
         self._late_changes = 0
         #: The time of the last event, and the time before which none will come.
@@ -198,7 +199,7 @@ class PatternSet:
         self._punctuation: Instant | None = None
         self._life = Life("set of patterns")
         #: The first events; ``None``: nothing more is looked for in them.
-        self._first = None if self._warn_after is None else Lacking(self._schema)
+        self._first = None if self._warn_after is None else Lacking(self._schema.whole)
         self._lacking: dict[str, list[str]] = {}
 
     # -- what there is ----------------------------------------------------------------------------------------------
@@ -302,7 +303,7 @@ class PatternSet:
         columns = self._results.columns(in_force.conditions.used)
         name = PATTERN + "_" * (PATTERN in columns)
         check_columns("held", by, [name, *columns])
-        kinds = {one: self._schema.attributes[one] for one in columns}
+        kinds = {one: self._schema.whole.attributes[one] for one in columns}
         found = held_by(in_force.versions, self._running.history, kinds, self._time, by, name)
         if by:
             return found.slice(0, most)
@@ -519,14 +520,14 @@ class PatternSet:
         found: list[Checked] = []
         if table.num_rows:
             stretches = self._running.timeline.stretches(times)
-            found = checked(table, times, stretches, self._running.rows, self._schema, self._results)
+            found = checked(table, times, stretches, self._running.rows, self._schema.whole, self._results)
         self._late += late
         self._life.inside = True
         return self._read(table, found)
 
     def _in_time(self, table: pa.Table) -> tuple[pa.Table, Numbers, int]:
         """The events that are not late, their times, and how many are late."""
-        require(table, self._time, "time")
+        require(with_fields(table, [self._time]), self._time, "time")
         column = conform(table, [self._time], self._schema.attributes).column(0)
         times: Numbers = values_of(column, self._time, self._running.rows)
         known = [one.number for one in (self._last, self._punctuation) if one is not None]
@@ -742,8 +743,8 @@ def _time_of(schema: Schema) -> tuple[str, pa.DataType]:
     return name, kind
 
 
-def _by_of(by: str | Iterable[str], schema: Schema) -> tuple[str, ...]:
-    names = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
+def _by_of(by: Iterable[str], schema: Schema) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(by))
     for name in names:
         if name not in schema.attributes:
             raise OptionError(hinted(f"by: there is no column '{name}'", name, schema.attributes, kind="column"))

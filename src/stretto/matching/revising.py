@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
-from stretto.column_types import with_fields
+from stretto.column_types import field_types, with_fields
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.compiled import Roles, Texts
 from stretto.engines.afa.program import AfaProgram
@@ -222,6 +222,7 @@ class Revising(Line):
         if self._bound:
             return
         afa, given = self.afa, dict(zip(schema.names, schema.types, strict=True))
+        given |= field_types(given, self.needed())
         kinds = {}
         for name in self.needed():
             if name not in afa.events:

@@ -25,7 +25,7 @@ def one_table(
     query: Query, events: Any, type: str | None, time: str | None, sequence: str | None, stream: str | None
 ) -> tuple[pa.Table, str | None]:
     """One table of all streams, with the fields of structs that are read, and the column that tells them apart."""
-    read = {*query.parsed.read, *filter(None, (type, time, sequence))}
+    read = {*query.parsed.read, *filter(None, (type, time, sequence, stream))}
     if not are_streams(events, query):
         table = Derived(tuple(read), query.parsed.joined, stream).added_to(as_table(events))
         if stream is None and len(query.streams) > 1:
@@ -69,7 +69,8 @@ def files_by_stream(events: Mapping[str, Any], column: str, read: set[str]) -> S
     import pyarrow.dataset as ds
 
     sources = {
-        name: open_files(one if are_files_of_stream(one) else ds.dataset(as_table(one))) for name, one in events.items()
+        name: open_files(one if are_files_of_stream(one) else ds.dataset(as_table(one))).deriving(Derived(tuple(read)))
+        for name, one in events.items()
     }
     empty = {name: one.schema.empty_table() for name, one in sources.items()}
     return Streams(sources, _as_one(empty, column, read).schema, column)

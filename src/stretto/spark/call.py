@@ -32,7 +32,7 @@ from stretto.query.totals import Best, Extent, Function, Totals
 from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
-from stretto.spark.frames import arrow_fields, check_sign, one_dataframe, settled_events, with_fields
+from stretto.spark.frames import arrow_fields, check_sign, one_dataframe, settled_events, with_fields, with_role_fields
 from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
@@ -263,9 +263,10 @@ def prepare(  # noqa: PLR0913 - the options that users have
     type, time, stream, time_unit = compiled.roles(type, time, stream, time_unit)
     if time is None:
         raise OptionError("name the time column, time='…': on Spark the order in which rows arrive means nothing")
+    df = with_role_fields(df, (type, time, sequence, stream))
     events, stream = one_dataframe(streaming.with_watermark(df, time, time_unit, continuous.disorder), compiled, stream)
     parts = [attribute for key in compiled.parsed.joined for _, attribute in key.parts]
-    events = with_fields(events, (*compiled.parsed.read, *parts, *filter(None, (type, sequence))))
+    events = with_fields(events, (*compiled.parsed.read, *parts, *filter(None, (type, sequence, stream))))
     fields = arrow_fields(events)
     for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
         if name is not None:

@@ -90,6 +90,18 @@ def with_fields(df: DataFrame, paths: Iterable[str]) -> DataFrame:
     return df
 
 
+def with_role_fields(df: Any, roles: Iterable[str | None]) -> Any:
+    """A DataFrame, or those of several streams, with columns for fields of structs that play a role."""
+    paths = [name for name in roles if name is not None and "." in name]
+    if not paths:
+        return df
+    if isinstance(df, Mapping):
+        return {name: with_role_fields(one, paths) for name, one in df.items()}
+    if not hasattr(df, "with_kinds"):
+        check_dataframe(df, "df")
+    return with_fields(df, paths)
+
+
 def key_column(key: JoinedKey, told_by: str, columns: Mapping[str, pa.DataType]) -> Column:
     """A key that streams, or types, call differently, by the column that tells these apart; ``columns`` are their types."""
     from pyspark.sql import functions as F

@@ -28,6 +28,7 @@ from stretto.spark.frames import (
     column,
     ordered_by_key,
     spark_schema,
+    with_role_fields,
     without_duplicates,
 )
 from stretto.spark.kernels import ship
@@ -50,7 +51,7 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
     patterns: DataFrame | Mapping[str, str | Query | AFA | Afa] | Iterable[Change],
     *,
-    by: Iterable[str] = (),
+    by: str | Iterable[str] = (),
     type: str | None = "type",
     time: str,
     sequence: str | None = None,
@@ -67,7 +68,7 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     buckets: int | None = None,
     budget: int | float | str | None = None,
     on_limit: str = "error",
-    shown: Iterable[str] = (),
+    shown: str | Iterable[str] = (),
     totals: bool = False,
     measures: bool = False,
     late_changes: str | None = None,
@@ -149,6 +150,8 @@ buckets, budget, watermark
     continuous = replace(continuous, changes_now=late_changes == "now")
     shown = (shown,) if isinstance(shown, str) else tuple(shown)
     check_dataframe(df, "df")
+    by = (by,) if isinstance(by, str) else tuple(by)
+    df = with_role_fields(df, (type, time, sequence, stream, event_id, *by))
     events = streaming.watermarked(df, time, time_unit, continuous.disorder)
     ship(events.sparkSession)
     columns = _columns(
@@ -167,7 +170,7 @@ buckets, budget, watermark
     known = _known(patterns, changes, columns[time], shown)
     adds_up = "every" if totals and events.isStreaming else totals
     run = ManyPatterns(
-        schema, roles, output, valuations, tuple(by), language, known, budget, shown, on_limit, adds_up, measures
+        schema, roles, output, valuations, by, language, known, budget, shown, on_limit, adds_up, measures
     )
     result = run.start().output_schema  # patterns that are wrong show here
     if not events.isStreaming:

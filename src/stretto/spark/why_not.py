@@ -20,7 +20,7 @@ from stretto.matching.sql_query import SqlQuery
 from stretto.query.afa import Afa
 from stretto.query.passes.bind_rows import bind
 from stretto.spark.compat import to_arrow
-from stretto.spark.frames import arrow_fields, check_dataframe, column
+from stretto.spark.frames import arrow_fields, check_dataframe, column, with_role_fields
 from stretto.spark.session import require_pyspark
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def why_not(  # noqa: PLR0913 - the options that users have
         raise OptionError("a stream does not keep its past: ask of the table that it is written to, or read from")
     if rows < 1:
         raise OptionError(f"rows={rows}: one row at least")
+    df = with_role_fields(df, (type, time, sequence, stream))
     asked = _asked(df, query, key, between, time, sequence, language)
     roles: dict[str, Any] = {
         "type": type,

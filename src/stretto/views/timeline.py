@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.arguments import check_arguments
+from stretto.column_types import with_fields
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table, require
 from stretto.views.clock import Clock
@@ -84,7 +85,7 @@ def timeline(
         if not -table.num_rows <= one < table.num_rows:
             count = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
             raise OptionError(f"timeline(row={one}): the table has {count}, counted from 0")
-    source = None if events is None else as_table(events)
+    source = None if events is None else with_fields(as_table(events), [] if time is None else [time])
     keys = None if key is None else (key,) if isinstance(key, str) else tuple(key)
     for name in keys or ():
         require(table, name, "key")

@@ -98,7 +98,7 @@ class ClausePart(Part):
 
     def columns(self, *, output: str, positions: bool) -> WholeEvents:
         """The columns of its matches."""
-        attributes = self.schema.attributes
+        attributes = self.schema.whole.attributes
         variables = self.shown if output == "events" else ()
         return WholeEvents(self.language, self.time, self.partition_by, attributes, variables, positions)
 
@@ -126,12 +126,6 @@ def _bound(clause: RowQuery, schema: Schema, time: str) -> BoundRows:
     clause = replace(clause, order_by=clause.order_by or (OrderItem(time),))
     columns = pa.schema(list(schema.attributes.items()))
     bound = bind(clause, columns)
-    for name in bound.read:
-        if name not in schema.attributes:
-            root = name.partition(".")[0]
-            raise QueryError(
-                f"sets of patterns do not look into '{root}': make a column of {name} before", text=clause.text
-            )
     order = bound.parsed.order_by
     if [(one.column, one.descending) for one in order] != [(time, False)]:
         raise QueryError(

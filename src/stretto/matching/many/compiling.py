@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.written import read_afa
@@ -73,9 +72,4 @@ def parts_over(schema: Schema, *, valuations: bool) -> Parts:
 
 def _bound(query: Query, schema: Schema, *, valuations: bool) -> QueryPart:
     refuse_joined(query.parsed.joined, "beside other patterns")
-    bound = query.bind(schema)
-    for name in bound.bound.schema.attributes:
-        if name not in schema.attributes:
-            root = name.partition(".")[0]
-            raise QueryError(f"sets of patterns do not look into '{root}': make a column of {name} before")
-    return QueryPart(bound, valuations=valuations)
+    return QueryPart(query.bind(schema), valuations=valuations)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.column_types import fields_among
 from stretto.columns.keys import one_zero
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Totals, offsets
@@ -173,14 +174,15 @@ class Results:
         measures: bool = False,
     ) -> None:
         assert schema.time is not None
-        self.attributes = schema.attributes
+        self.attributes = schema.whole.attributes
         self.time = schema.time
         self.by = tuple(by)
         self.events = events
         self.positions = positions
         self.totals = totals
         self.measures = measures
-        self.event_type = pa.struct(list(schema.attributes.items()))
+        fields = fields_among(schema.attributes)
+        self.event_type = pa.struct([(name, kind) for name, kind in schema.attributes.items() if name not in fields])
         self.by_names: list[str] = []  #: what results call the attributes of ``by``
         self.schema = self._schema()
 
@@ -337,7 +339,7 @@ class Results:
         holder = np.array(holders, np.int64)[np.repeat(first[mark], np.diff(entries)) + inside]
         look = _Look(history, np.repeat(rows.position, np.diff(entries)))
         columns = []
-        for name, kind in self.attributes.items():
+        for name, kind in ((field.name, field.type) for field in self.event_type):
             chosen = np.array([name in attributes for _, attributes in variables], np.bool_)[holder]
             columns.append(look.column(name, kind, chosen))
         event = pa.StructArray.from_arrays(columns, fields=list(self.event_type))

@@ -46,6 +46,12 @@ class Columns:
         self.after: Any = AFTER_ALL
         self.dtype: Any = np.dtype(np.int64)
 
+    @property
+    def named(self) -> list[str]:
+        """The columns that play a role."""
+        roles = (self.time, self.sequence, self.sign)
+        return [*(name for name in roles if name is not None), *self.partition_by, *(self.payload or ())]
+
     def bind(self, schema: pa.Schema) -> None:
         """Take the names and types of the columns."""
         roles = {"time": self.time, "sequence": self.sequence, "sign": self.sign}

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.arguments import check_arguments
-from stretto.column_types import wider
+from stretto.column_types import field_types, wider, with_fields
 from stretto.engines.shared.roles import signs
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform
@@ -120,7 +120,8 @@ class Cleanse:
         self._side: list[pa.RecordBatch] = []
         self._inferred = schema is None
         if schema is not None:
-            self.bind(pa.schema(list(Schema.of(schema).attributes.items())))
+            attributes = Schema.of(schema).attributes
+            self.bind(pa.schema([*attributes.items(), *field_types(attributes, self._columns.named).items()]))
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
@@ -241,6 +242,7 @@ class Cleanse:
         table = as_table(events)
         if not table.num_columns:
             return self._buffer.nothing()
+        table = with_fields(table, self._columns.named)
         self.bind(table.schema)
         assert self.schema is not None
         if self._inferred:

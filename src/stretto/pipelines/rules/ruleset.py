@@ -14,6 +14,7 @@ from stretto.arguments import check_arguments
 from stretto.errors import DataError, LimitError, OptionError, StrettoError, hinted, warn
 from stretto.events import as_table, require
 from stretto.matching.compiled import Query
+from stretto.matching.derived import Derived
 from stretto.matching.files import Source, are_files, open_files
 from stretto.matching.inputs import lies_in_order
 from stretto.matching.many.lacking import summary
@@ -301,7 +302,8 @@ def _matched(
         roles["stream"] = roles.get("stream") or STREAM_COLUMN
         read = {name for name in (roles["type"], roles["time"], sequence) if name is not None}
         events = files_by_stream(events, roles["stream"], read)
-    schema, pieces = _in_pieces(events, roles["time"], sequence)
+    paths = [name for name in (roles["type"], roles["time"], roles.get("stream"), sequence) if name is not None]
+    schema, pieces = _in_pieces(events, roles["time"], sequence, Derived(paths))
     meter = Meter.of_call(budget)
     patterns = noted(
         PatternSet(schema, **roles, output=output, measures=True, budget=meter, on_limit=on_limit, warn_after=math.inf)
@@ -341,11 +343,12 @@ def noted(patterns: PatternSet) -> NotedPatterns:
     return NotedPatterns(patterns, SHOWN)
 
 
-def _in_pieces(events: Any, time: str, sequence: str | None) -> tuple[pa.Schema, Iterator[pa.Table]]:
+def _in_pieces(events: Any, time: str, sequence: str | None, made: Derived) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The columns of events, and the events in the order of time, those of files that lie so piece by piece."""
     if are_files(events):
         events = open_files(events)
     if isinstance(events, Source):
+        events = events if isinstance(events, Streams) else events.deriving(made)
         _check_columns(events.schema.names, time, sequence)
         by = [name for name in dict.fromkeys([time, sequence]) if name is not None]
         if lies_in_order(events, by, None):
@@ -356,13 +359,13 @@ def _in_pieces(events: Any, time: str, sequence: str | None) -> tuple[pa.Schema,
             return events.schema, (_as_table(piece) for piece in events.read(names, coded=False))
         events = events.table()
     if isinstance(events, pa.RecordBatchReader) or hasattr(events, "__next__"):
-        pieces = map(as_table, events)
+        pieces = (made.added_to(as_table(piece)) for piece in events)
         first = next(pieces, None)
         if first is None:
             raise OptionError("no events: an iterator gives one table at least, so that their columns are known")
         _check_columns(first.column_names, time, sequence)
         return first.schema, chain([first], pieces)
-    table = as_table(events)
+    table = made.added_to(as_table(events))
     _check_columns(table.column_names, time, sequence)
     return table.schema, iter([ordered(table, time, sequence)[0]])
 

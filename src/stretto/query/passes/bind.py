@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, overload
 
 import pyarrow as pa
 
-from stretto.column_types import field_type, text_hint, time_hint, unified
+from stretto.column_types import field_types, fields_among, text_hint, time_hint, unified
 from stretto.errors import LimitError, OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
@@ -426,21 +426,16 @@ def with_field_types(query: Named, schema: Schema) -> Schema:
     return replace(found, attributes={**found.attributes, **made}) if made else found
 
 
-def with_types_at(paths: Iterable[str], schema: Schema) -> Schema:
+def with_types_at(paths: Iterable[str | None], schema: Schema) -> Schema:
     """The schema with attributes for those paths that lead to fields inside of structs."""
-    found = {name: kind for name in paths if (kind := field_type(schema.attributes, name)) is not None}
+    found = field_types(schema.attributes, paths)
     return replace(schema, attributes={**schema.attributes, **found}) if found else schema
 
 
 def shown(query: Named, schema: Schema) -> tuple[str, ...]:
     """All attributes but those that are fields of other ones, or keys made of them."""
-    made = {key.name for key in query.joined}
-    parts = (attribute for key in query.joined for _, attribute in key.parts)
-    paths = {name for name in (*query.read, *parts) if "." in name}
-    others = {name: kind for name, kind in schema.attributes.items() if name not in paths}
-    return tuple(
-        name for name in schema.attributes if name not in made and (name in others or field_type(others, name) is None)
-    )
+    left_out = {key.name for key in query.joined} | fields_among(schema.attributes)
+    return tuple(name for name in schema.attributes if name not in left_out)
 
 
 def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:
