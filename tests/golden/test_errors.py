@@ -64,7 +64,7 @@ def test_an_error_travels_with_its_place() -> None:
         ("a b", None, "a program cannot name the source 'a b': names begin with a small letter, as 'link' does"),
         ("not", None, "a program cannot name the source 'not': names begin with a small letter, as 'link' does"),
         ("link", 0, "bound must be a positive integer, not 0"),
-        ("link", True, "bound must be a positive integer, not True"),
+        ("link", True, "datalog(bound=True): expected an integer or None, and got a bool"),
     ],
 )
 def test_options_of_datalog(name: str, bound: int | None, message: str) -> None:
