@@ -36,6 +36,69 @@ def test_events_of_one_type_in_several_steps_are_told_apart(formula: str, kinds:
     assert [str(one) for one in answer.reasons] == [told]
 
 
+TAIL = " WITHIN 10 [t]"
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT * FROM S WHERE A{5,} AS a ; B AS b", "A{5,}: it has 3 events"),
+        ("SELECT * FROM S WHERE A{5} AS a ; B AS b", "A{5}: it has 3 events"),
+        ("SELECT * FROM S WHERE A{5,6} AS a ; B AS b", "A{5,6}: it has 3 events"),
+        ("SELECT * FROM S WHERE (A : A){3,} AS a ; B AS b", "(A : A){3,}: it comes once"),
+        ("PATTERN SEQ(A{5,} a[], B b) WHERE skip_till_next_match { a[1].t >= 0 }", "A{5,} a[]: it has 3 events"),
+        ("PATTERN SEQ(A{5,6} a[], B b) WHERE skip_till_any_match { a[1].t >= 0 }", "A{5,6} a[]: it has 3 events"),
+        ("PATTERN SEQ(A{1,2} a[], B b) WHERE strict_contiguity { b.t - a[1].t >= 3 }", "A{1,2} a[]: it has 3 events"),
+        ("PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { a.LEN >= 5 }", "a.LEN is 3"),
+        ("PATTERN SEQ(A+ a[], B b) WHERE skip_till_any_match { 4 < count(a[]) }", "count(a[]) is 3"),
+        ("PATTERN SEQ(A+ a[], B b) WHERE strict_contiguity { a.LEN = 5 }", "a.LEN is 3"),
+    ],
+)
+def test_the_nearest_repetition_has_the_most_events(query: str, told: str) -> None:
+    answer = stretto.why_not(query + TAIL, rows("AAAB", t=[*range(4)]), time="t")
+    assert any(str(one).endswith(told) for one in answer.reasons), str(answer)
+    repeated = 2 if "once" in told else 3
+    assert len(answer.misses[0].events["a"]) == repeated
+
+
+@pytest.mark.parametrize(("count", "held"), [("{4,5}", 3), ("{2,3}", 1), ("{5,6}", 7)])
+def test_too_few_or_too_many(count: str, held: int) -> None:
+    """Of ``C A⁴ B``, ``C A³ B``, … the one that misses a count by least; what is contiguous may have too many."""
+    kinds = {"{4,5}": "CABCAAABCAAAAAAAB", "{2,3}": "CABCAAAAAAAB", "{5,6}": "CABCAAAAAAABCAAB"}[count]
+    query = f"SELECT * FROM S WHERE C : A:{count} AS a : B"
+    clause = f"PATTERN (C A{count} B) DEFINE A AS type = 'A', B AS type = 'B', C AS type = 'C'"
+    events = rows(kinds, t=[*range(len(kinds))])
+    asked = (
+        stretto.why_not(query, events),
+        stretto.why_not(f"SELECT * FROM e MATCH_RECOGNIZE (ORDER BY t {clause})", events),
+    )
+    for answer, name in zip(asked, "aA", strict=True):
+        miss = next(one for one in answer.misses if one.reasons[0].kind == "count")
+        assert len(miss.events[name]) == held, str(answer)
+
+
+def test_the_longest_of_many_bursts() -> None:
+    """Bursts of one, two, … 29 events, of which the longest is neither the first nor the last one."""
+    lengths = [*range(1, 30), *range(28, 0, -1)]
+    kinds = "".join("A" * size + "B" for size in lengths)
+    query = "SELECT * FROM S WHERE A:{40,} AS a : B AS b"
+    answer = stretto.why_not(query, rows(kinds))
+    assert [str(one) for one in answer.reasons] == ["A:{40,}: it has 29 events"]
+    clause = "PATTERN (A{40,} B) DEFINE A AS type = 'A', B AS type = 'B'"
+    answer = stretto.why_not(
+        f"SELECT * FROM e MATCH_RECOGNIZE (ORDER BY t {clause})", rows(kinds, t=[*range(len(kinds))])
+    )
+    assert [str(one) for one in answer.reasons] == ["A{40,}: it has 29 rows"]
+
+
+def test_runs_of_eql_get_as_far_as_they_can() -> None:
+    query = "sequence with maxspan=10s [A where true] with runs=5 [B where true]"
+    answer = stretto.why_not(query, rows("AABAAAB", t=[*range(7)]), time="t", time_unit="s", language="eql")
+    assert answer.matches
+    answer = stretto.why_not(query, rows("AABAAB", t=[*range(6)]), time="t", time_unit="s", language="eql")
+    assert sum(map(len, answer.misses[0].events.values())) == 4
+
+
 def test_a_gap_is_measured_between_the_steps_that_it_is_about() -> None:
     query = "SELECT * FROM S WHERE (D AS a ; E AS b ; D AS c AFTER 5 [t]) PARTITION BY [k]"
     answer = stretto.why_not(query, rows("DED", t=[0, 1, 3], k=["a"] * 3), time="t")

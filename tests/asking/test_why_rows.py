@@ -44,7 +44,7 @@ FALLS = "DEFINE down AS price < PREV(price), up AS price > PREV(price)"
         (
             f"PARTITION BY k ORDER BY day PATTERN (down{{7}} up+) {FALLS}",
             [
-                "No match in 10 rows. The nearest misses:",
+                "No match in 10 rows. The nearest miss:",
                 "1. DOWN{7}: it has 2 rows",
                 "   DOWN: rows 2, 4; UP: rows 6, 8 (1970-01-01 00:02:00 to 1970-01-01 00:08:00)",
             ],

@@ -74,6 +74,14 @@ class Step:
     conditions: tuple[tuple[Atom, ...], ...] = ()
     times: int = 1
     counted: bool = False  #: ``{times}``, or once or more
+    open: bool = False  #: ``{times,}``
+
+    @property
+    def sign(self) -> str:
+        """How often it comes, as it is written."""
+        if self.times == 1:
+            return ""
+        return f"{{{self.times}{',' * self.open}}}" if self.counted else "+"
 
 
 @dataclass(frozen=True)
@@ -182,8 +190,7 @@ class Ceql(Language):
 
     def written(self, at: int) -> str:
         step = self.asked.steps[at]
-        many = "" if step.times == 1 else f"{{{step.times}}}" if step.counted else "+"
-        return f"{step.type}{many} AS {step.name}"
+        return f"{step.type}{step.sign} AS {step.name}"
 
     def holes(self) -> list[Hole]:
         asked, found = self.asked, self.conditions()
@@ -198,7 +205,7 @@ class Ceql(Language):
             found.append(Hole("gap", (f"AFTER {least} [t]",), at))
         for at, own in enumerate(asked.steps):
             if own.counted and own.times > 1:
-                found.append(Hole("count", (f"{own.type}{{{own.times}}}",), at))
+                found.append(Hole("count", (f"{own.type}{own.sign}",), at))
         if asked.window is not None:
             found.append(Hole("window", (f"WITHIN {asked.window} [t]",)))
         if asked.keyed:
@@ -256,7 +263,7 @@ class Sase(Language):
         step = self.asked.steps[at]
         if step.times == 1:
             return f"{step.type} {step.name}"
-        return f"{step.type}{f'{{{step.times}}}' if step.counted else '+'} {step.name}[]"
+        return f"{step.type}{step.sign} {step.name}[]"
 
     def holes(self) -> list[Hole]:
         asked, found = self.asked, self.conditions()
@@ -362,8 +369,7 @@ class RowPattern(Language):
 
     def quantified(self, at: int) -> str:
         step = self.asked.steps[at]
-        name = step.name.upper()
-        return name if step.times == 1 else f"{name}{{{step.times}}}" if step.counted else f"{name}+"
+        return f"{step.name.upper()}{step.sign}"
 
     def holes(self) -> list[Hole]:
         asked, found = self.asked, self.conditions()
@@ -541,14 +547,14 @@ def _planted(rng: random.Random, which: type[Language]) -> tuple[Asked, list[lis
     steps, events = [], []
     for at, first in enumerate(firsts):
         many = which in (Ceql, Sase, RowPattern) and rng.random() < 0.25
-        times = rng.randint(2, 3) if many else 1
+        times = rng.randint(2, 5) if many else 1
         related = which in (Sase, RowPattern, Automaton)
         own = {_condition(rng, at, firsts, related): None for _ in range(rng.choice([0, 1, 1, 2]))}
         name = f"e{at + 1}" if which is Eql else "abcd"[at]
         counted = (
             many and rng.random() < 0.6 and not any((one.type, one.times) == (first["type"], times) for one in steps)
         )
-        steps.append(Step(first["type"], name, tuple(own), times, counted))
+        steps.append(Step(first["type"], name, tuple(own), times, counted, counted and rng.random() < 0.5))
         events.append([dict(first) for _ in range(times)])
     asked = Asked(tuple(steps), keyed=rng.random() < 0.5, window=rng.choice([None, 30, 30]))
     if which is Ceql:
@@ -686,8 +692,10 @@ class Break:
         return True
 
     def count(self, hole: Hole) -> bool:
-        """One event less."""
-        del self.events[self.rng.choice(self.rows(hole))]
+        """Fewer events, and one at least."""
+        rows = self.rows(hole)
+        for row in sorted(self.rng.sample(rows, self.rng.randrange(1, len(rows))), reverse=True):
+            del self.events[row]
         return True
 
     def anchor(self, hole: Hole) -> bool:
@@ -850,6 +858,21 @@ def _judge(one: Case, miss: NearMiss, told: str, event: int | None) -> None:
         assert not found(rest), f"less is enough: without {each}\n{told}"
 
 
+def _nearest_count(
+    language: Language, events: Sequence[Event], miss: NearMiss, values: dict[str, Any], hole: Hole, told: str
+) -> None:
+    """No other number of events is nearer to what is asked."""
+    asked = language.asked.steps[hole.step]
+    (own,) = (len(own) for name, own in miss.events.items() if name.lower() == asked.name)
+    assert own in values.values(), told
+    for times in range(asked.times - 1, 1, -1):
+        if asked.times - times < abs(asked.times - own):
+            steps = list(language.asked.steps)
+            steps[hole.step] = replace(asked, times=times, open=False)
+            other = type(language)(replace(language.asked, steps=tuple(steps)))
+            assert not other.rows((), events), f"{times} are nearer than {own}\n{told}"
+
+
 def _alone(one: Case, miss: NearMiss, reason: Reason, hole: Hole, told: str) -> None:
     """One reason alone: what it names, changed as little as it says."""
     language, events = one.language, list(one.events)
@@ -864,6 +887,8 @@ def _alone(one: Case, miss: NearMiss, reason: Reason, hole: Hole, told: str) -> 
         for long, there in ((lasts + more, True), (lasts + more - 1, False)):
             other = type(language)(replace(language.asked, window=long))
             assert bool(other.rows((), events)) == there, f"window {long}\n{told}"
+    if hole.kind == "count":
+        _nearest_count(language, events, miss, values, hole, told)
     if hole.kind in ("negation", "contiguity", "until", "strategy") and not held & set(reason.rows):
         kept = [row for row in range(len(events)) if row not in reason.rows]
         assert reason.rows, told

@@ -100,7 +100,7 @@ def _misses(search: Search, witness: Witness, most: int) -> Iterator[NearMiss]:
         if way.reached < search.whole:
             yield _waiting(search, way, witness)
             continue
-        looked_at = list(islice(search.some(way.reached, way.dropped, EACH), LOOKED_AT // len(ways)))
+        looked_at = list(islice(search.some(way.reached, search.nearest(way), EACH), LOOKED_AT // len(ways)))
         witness.read(looked_at)
         yield from nearest_first([_miss(search, way, one, witness) for one in looked_at], most)
 
@@ -148,7 +148,7 @@ def _waiting(search: Search, way: Way, witness: Witness) -> NearMiss:
     every = chain.asks(way.reached) if way.reached else ()
     earliest = search.first(way.reached, every) if way.reached else None
     reason = Reason("absent", step.text, witness.waiting(step, earliest), variables=step.variables)
-    found = search.first(way.reached, way.dropped) if way.reached else None
+    found = search.first(way.reached, search.nearest(way)) if way.reached else None
     if found is None:
         return NearMiss((reason,), {}, None, 1e9)
     miss = _miss(search, way, found, witness, (reason,))

@@ -456,11 +456,19 @@ class Witness:
         return [(at, one.what) for at in found.positions]
 
     def _count(self, one: Constraint, found: Found) -> Evidence:
-        held = _own(one, found)
-        number_ = len(held)
-        rows = tuple(map(self.events.row, held))
-        times = f"{number_:,} event{'' if number_ == 1 else 's'}"
-        return Evidence(f"it has {times}", rows, (("events", number_),), 1.0)
+        return counted(one, tuple(map(self.events.row, _own(one, found))), "event")
+
+
+def counted(one: Constraint, rows: tuple[int, ...], noun: str) -> Evidence:
+    """How often something repeats that holds some rows, and how far that is from its bounds."""
+    number_ = len(rows)
+    told, excess = f"it has {number_:,} {noun}{'' if number_ == 1 else 's'}", 1.0
+    if one.what is not None:
+        rounds, (least, most) = number_ // one.what, one.bounds or (1, None)
+        excess = relative(rounds, least if most is None or rounds < least else most)
+        if one.what > 1:
+            told = f"it comes {'once' if rounds == 1 else f'{rounds:,} times'}"
+    return Evidence(told, rows, ((f"{noun}s", number_),), excess)
 
 
 def _held_by(part: a.Pattern | Sequence[a.Pattern], found: Found) -> set[int]:

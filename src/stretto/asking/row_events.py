@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from stretto.asking.evidence import NAMED, Evidence, distance, relative, shown
+from stretto.asking.evidence import NAMED, Evidence, counted, distance, relative, shown
 from stretto.asking.trying import FIRST, I64, LARGEST, Abandoned, Found, Trying
 from stretto.column_types import with_fields
 from stretto.engines.rows.columns import Shifted
@@ -186,10 +186,7 @@ class RowWitness:
                 return self._anchor(one, found)
             case _:
                 held = sorted({at for name in one.variables for at in found.held.get(name, ())})
-                told = f"it has {len(held):,} row{'' if len(held) == 1 else 's'}"
-                least, most = one.what.least, one.what.most
-                asked = least if most is None or len(held) < least else most
-                return Evidence(told, tuple(map(self.row, held)), (("rows", len(held)),), relative(len(held), asked))
+                return counted(one, tuple(map(self.row, held)), "row")
 
     def _condition(self, one: Constraint, found: Found) -> Evidence:
         name = one.variables[0]

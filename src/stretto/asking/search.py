@@ -6,17 +6,20 @@ names from the query gets a match.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stretto.asking.trying import Found, Trying
 from stretto.errors import LimitError, OptionError, QueryError
-from stretto.query.asks.constraints import AnyParsed, Chain, Constraint, Kind
+from stretto.query.asks.constraints import AnyParsed, Bounds, Chain, Constraint, Kind
 from stretto.query.sase import Selection
 
 #: Constraints that are looked for one by one, after which those of a step are dropped together.
 MOST_SINGLES = 64
+
+#: Rounds of a repetition above its bounds that are looked for.
+MOST_ROUNDS = 1 << 20
 
 #: Sorts of constraints in the order in which they are tried, where several would do.
 _ORDER = {kind: at for at, kind in enumerate(Kind)}
@@ -215,6 +218,20 @@ class Search:
         own = self.chain.steps[step - 1].variables
         return [one for one in every if one.kind is not Kind.CONDITION or set(own).isdisjoint(one.variables)]
 
+    def nearest(self, way: Way) -> tuple[Constraint, ...]:
+        """What a way drops, with what is left of its counts: so much that there still are matches, which miss them by least."""
+        dropped = list(way.dropped)
+        for at, one in enumerate(dropped):
+            if one.bounds is None:
+                continue
+
+            def matches(left: Bounds, at: int = at, one: Constraint = one) -> bool:
+                tried = [*dropped[:at], replace(one, left=left), *dropped[at + 1 :]]
+                return self.first(way.reached, tried, quick=True) is not None
+
+            dropped[at] = replace(one, left=_nearest(one.bounds, matches))
+        return tuple(dropped)
+
     def _needed(self, step: int, dropped: list[Constraint], tried: list[Constraint]) -> list[Constraint]:
         """Those of some constraints that cannot be taken back; what could stand for several is taken back last."""
         kept = list(tried)
@@ -230,3 +247,34 @@ class Search:
         while kept != dropped:
             dropped, kept = kept, self._needed(self.whole, [], kept)
         return tuple(kept)
+
+
+def _nearest(bounds: Bounds, matches: Callable[[Bounds], bool]) -> Bounds:
+    """The bounds nearest to given ones that have matches, where these have none, and ``(1, None)`` has some.
+
+    >>> _nearest((5, None), lambda bounds: bounds[0] <= 3)
+    (3, None)
+    """
+    least, most = bounds
+    if most is None or not matches((least, None)):  # there are too few
+        return _last(1, least, lambda fewer: matches((fewer, None))), None
+    fewer, far = _last(0, least, lambda fewer: matches((fewer, least - 1))), 1
+    nearest = least - fewer if fewer else MOST_ROUNDS
+    while far < nearest and not matches((least, most + far)):
+        far *= 2
+    if fewer and nearest <= far // 2:
+        return fewer, least - 1
+    more = far - _last(0, far - far // 2, lambda less: matches((least, most + far - less)))
+    return (fewer, least - 1) if nearest <= more else (least, most + more)
+
+
+def _last(first: int, end: int, holds: Callable[[int], bool]) -> int:
+    """The last number from ``first`` to before ``end`` of which something holds, which holds of none behind one that it does not.
+
+    >>> _last(1, 100, lambda number: number < 8)
+    7
+    """
+    while end - first > 1:
+        middle = (first + end) // 2
+        first, end = (middle, end) if holds(middle) else (first, middle)
+    return first

@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stretto.query import algebra as a
-from stretto.query.asks.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
+from stretto.query.asks.constraints import (
+    TOGETHER,
+    Constraint,
+    Dropped,
+    Kind,
+    Step,
+    joined,
+    parts_of,
+    places_of,
+    span_of,
+)
 from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy
 from stretto.query.windows import Window
 
@@ -145,7 +155,7 @@ class CeqlChain:
 
     def _relaxed(self, numbers: Collection[int], dropped: Collection[Constraint], *, whole: bool) -> ParsedQuery | None:
         """The query of some parts without some constraints."""
-        places = {one.place for one in dropped}
+        places = places_of(dropped)
         parts, contiguous = self._sequence
         chosen: list[tuple[a.Pattern, bool]] = []
         for at in numbers:
@@ -165,7 +175,7 @@ class CeqlChain:
             pattern = _stripped(replace(node, body=pattern), ("around", number), places)
         return self._query(pattern, places, whole=whole)
 
-    def _query(self, pattern: a.Pattern, places: Collection[tuple[object, ...]], *, whole: bool) -> ParsedQuery | None:
+    def _query(self, pattern: a.Pattern, places: Dropped, *, whole: bool) -> ParsedQuery | None:
         parsed = self.parsed
         strict = parsed.strategy is Strategy.STRICT and ("strict",) not in places
         items = tuple(SelectItem(name) for name in a.variables(pattern))
@@ -263,7 +273,10 @@ def _of_node(node: a.Pattern, place: tuple[int | str, ...]) -> Iterator[Constrai
                 and (node.least > 1 or node.most is not None)
                 and (node.least, node.most) != (0, 1)
             ):
-                yield Constraint(Kind.COUNT, str(node), names, None, (node.least, node.most), (*place, "count"))
+                bounds = node.least, node.most
+                yield Constraint(
+                    Kind.COUNT, str(node), names, None, _round(node.body), (*place, "count"), bounds=bounds
+                )
             if node.contiguous:
                 yield Constraint(Kind.CONTIGUITY, str(node), names, None, (node, node), (*place, "joint"))
             if node.gap is not None:
@@ -278,7 +291,15 @@ def _of_node(node: a.Pattern, place: tuple[int | str, ...]) -> Iterator[Constrai
                     yield Constraint(Kind.CONTIGUITY, text, own, None, sides, (*place, "joint", number))
 
 
-def _without(part: a.Pattern, place: tuple[int | str, ...], places: Collection[tuple[object, ...]]) -> a.Pattern:
+def _round(body: a.Pattern) -> int | None:
+    """How many events a round of a repetition has; ``None``: not always so many."""
+    nodes = list(a.walk(body, absent=False))
+    if any(isinstance(node, a.Or | a.Plus | a.Repeat) for node in nodes):
+        return None
+    return sum(isinstance(node, a.Atom) for node in nodes)
+
+
+def _without(part: a.Pattern, place: tuple[int | str, ...], places: Dropped) -> a.Pattern:
     """A part without what stands at some places; ``_GONE``: nothing is left."""
     number = -1
 
@@ -290,7 +311,7 @@ def _without(part: a.Pattern, place: tuple[int | str, ...], places: Collection[t
     return a.fold(part, visit)
 
 
-def _stripped(node: a.Pattern, place: tuple[int | str, ...], places: Collection[tuple[object, ...]]) -> a.Pattern:
+def _stripped(node: a.Pattern, place: tuple[int | str, ...], places: Dropped) -> a.Pattern:
     match node:
         case a.Filter(body, variable, predicate):
             parts = list(parts_of(predicate))
@@ -312,7 +333,8 @@ def _stripped(node: a.Pattern, place: tuple[int | str, ...], places: Collection[
             return a.After(body, least, most)
         case a.Plus() | a.Repeat():
             if isinstance(node, a.Repeat) and (*place, "count") in places:
-                node = replace(node, least=min(node.least, 1), most=None)
+                fewest, at_most = places[*place, "count"]
+                node = replace(node, least=min(node.least, fewest), most=at_most)
             if (*place, "joint") in places:
                 node = replace(node, contiguous=False)
             return replace(node, gap=None) if (*place, "gap") in places else node

@@ -15,6 +15,12 @@ from stretto.query.query import ParsedQuery
 from stretto.query.row_pattern import RowQuery
 from stretto.query.sase import SaseQuery
 
+#: How often something repeats, at least and at most; ``None``: any number.
+Bounds = tuple[int, int | None]
+
+#: The places of constraints that are dropped, each with what is left of it.
+Dropped = Mapping[tuple[Any, ...], Bounds]
+
 AnyParsed = ParsedQuery | SaseQuery | RowQuery | Afa
 
 
@@ -53,6 +59,10 @@ class Constraint:
         Where in the query that part is; each constraint has its own.
     step
         The step of a CEQL formula in which it stands: its names tell its events from those of other steps of the same type.
+    bounds
+        Of a count: how often at least and at most (``None``: any number).
+    left
+        Of a count that is dropped: the bounds that are asked all the same.
     """
 
     kind: Kind
@@ -62,6 +72,13 @@ class Constraint:
     what: Any = field(default=None, compare=False, repr=False)
     place: tuple[Any, ...] = ()
     step: Any = field(default=None, compare=False, repr=False)
+    bounds: Bounds | None = field(default=None, compare=False, repr=False)
+    left: Bounds = (1, None)
+
+
+def places_of(dropped: Iterable[Constraint]) -> Dropped:
+    """The places of some constraints that are dropped, each with what is left of it."""
+    return {one.place: one.left for one in dropped}
 
 
 class Chain(Protocol):

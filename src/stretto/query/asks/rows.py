@@ -8,7 +8,7 @@ from functools import cached_property
 
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
-from stretto.query.asks.constraints import Constraint, Kind, Step, joined, parts_of, span_of
+from stretto.query.asks.constraints import Constraint, Dropped, Kind, Step, joined, parts_of, places_of, span_of
 from stretto.query.sase import Referred
 from stretto.query.windows import Window
 
@@ -67,7 +67,18 @@ class RowsChain:
                 if isinstance(node, r.Anchor):
                     found.append(Constraint(Kind.ANCHOR, str(node), (), node.span, node, (at, number)))
                 elif isinstance(node, r.Quantified) and (node.least > 1 or node.most not in (None, 1)):
-                    found.append(Constraint(Kind.COUNT, str(node), _variables(node), node.span, node, (at, number)))
+                    bounds = node.least, node.most
+                    found.append(
+                        Constraint(
+                            Kind.COUNT,
+                            str(node),
+                            _variables(node),
+                            node.span,
+                            _round(node.part),
+                            (at, number),
+                            bounds=bounds,
+                        )
+                    )
         if parsed.within is not None:
             text = f"WITHIN {parsed.within}"
             found.append(Constraint(Kind.WINDOW, text, (), parsed.within.span, parsed.within, ("window",)))
@@ -126,7 +137,7 @@ class RowsChain:
 
     def _relaxed(self, numbers: Collection[int], dropped: Collection[Constraint]) -> r.RowQuery:
         """The clause of some parts without some constraints."""
-        places = {one.place for one in dropped}
+        places = places_of(dropped)
         # A repetition whose condition is dropped would take all rows that it can, and one without a window may last long.
         free = {name for one in dropped if one.kind is Kind.CONDITION for name in one.variables}
         if ("window",) in places:
@@ -228,21 +239,31 @@ def _needed(part: r.RowPattern) -> set[str]:
             return set()
 
 
-def _without(part: r.RowPattern, at: int, places: Collection[tuple[object, ...]], free: set[str]) -> r.RowPattern:
+def _round(part: r.RowPattern) -> int | None:
+    """How many rows a round of a repetition has; ``None``: not always so many."""
+    nodes = list(r.parts_of(part))
+    if any(isinstance(node, r.Alternation | r.Quantified) for node in nodes):
+        return None
+    return sum(isinstance(node, r.Variable) for node in nodes)
+
+
+def _without(part: r.RowPattern, at: int, places: Dropped, free: set[str]) -> r.RowPattern:
     """A part of the pattern without what stands at some places; repetitions of some variables take as few rows as they can."""
     number = -1
 
     def visit(node: r.RowPattern) -> r.RowPattern:
         nonlocal number
         number += 1
-        gone = (at, number) in places
+        left = places.get((at, number))
         match node:
-            case r.Anchor() if gone:
+            case r.Anchor() if left is not None:
                 return r.Empty()
             case r.Quantified(inner, least, most):
                 few = node.reluctant or not free.isdisjoint(_variables(inner))
                 inner = visit(inner)
-                return r.Quantified(inner, min(least, 1) if gone else least, None if gone else most, few, node.span)
+                if left is not None:
+                    least, most = min(least, left[0]), left[1]
+                return r.Quantified(inner, least, most, few, node.span)
             case r.Excluded(inner):
                 return replace(node, part=visit(inner))
             case r.Concatenation(parts) | r.Alternation(parts) | r.Permutation(parts):

@@ -7,8 +7,30 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stretto.query import predicate as p
-from stretto.query.asks.constraints import TOGETHER, Constraint, Kind, Step, joined, parts_of, span_of
-from stretto.query.sase import Component, Group, Part, SaseQuery, Selection, components_of, may_lack
+from stretto.query.asks.constraints import (
+    TOGETHER,
+    Bounds,
+    Constraint,
+    Dropped,
+    Kind,
+    Step,
+    joined,
+    parts_of,
+    places_of,
+    span_of,
+)
+from stretto.query.sase import (
+    Aggregate,
+    Component,
+    Group,
+    Length,
+    Part,
+    Range,
+    SaseQuery,
+    Selection,
+    components_of,
+    may_lack,
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +72,45 @@ class SaseChain:
             None,
         )
 
+    def _counting(self, condition: p.Predicate) -> tuple[p.Operand, Bounds] | None:
+        """How a condition writes the number of events of a repetition, and its bounds; ``None``: it says something else."""
+        if not isinstance(condition, p.Comparison):
+            return None
+        counted, bound, op = condition.left, condition.right, condition.op
+        if isinstance(counted, p.Constant):
+            counted, bound, op = bound, counted, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+        if not isinstance(counted, p.Attribute) or not isinstance(bound, p.Constant) or type(bound.value) is not int:
+            return None
+        number = bound.value
+        every: dict[str, Bounds] = {
+            ">=": (number, None),
+            ">": (number + 1, None),
+            "=": (number, number),
+            "<=": (1, number),
+            "<": (1, number - 1),
+        }
+        match self.parsed.references[counted.name]:
+            case Length() | Aggregate("count", _, Range.ALL, None):
+                pass
+            case Aggregate("count", _, Range.UP_TO, None) if op == "<=":
+                pass
+            case _:
+                return None
+        return (counted, every[op]) if op in every else None
+
+    def _left(self, condition: p.Predicate, number: int, dropped: Dropped) -> Iterator[p.Predicate]:
+        """A condition, or what is left of it where it is dropped."""
+        places = ("condition", number), ("count", self._counted(condition))
+        place = next((one for one in places if one in dropped), None)
+        if place is None:
+            yield condition
+        elif (counting := self._counting(condition)) is not None:
+            (counted, (least, most)), (fewer, more) = counting, dropped[place]
+            if 1 < fewer <= least:
+                yield p.Comparison(">=", counted, p.Constant(fewer))
+            if most is not None and more is not None:
+                yield p.Comparison("<=", counted, p.Constant(more))
+
     @cached_property
     def _apart(self) -> frozenset[str]:
         """The variables that hold no event of a match: of negated components, and of those that end a repetition."""
@@ -65,14 +126,27 @@ class SaseChain:
             if not self._apart.intersection(names) and self._counted(condition) is None:
                 text = str(condition)
                 found.append(
-                    Constraint(Kind.CONDITION, text, names, span_of(condition), condition, ("condition", number))
+                    Constraint(
+                        Kind.CONDITION,
+                        text,
+                        names,
+                        span_of(condition),
+                        condition,
+                        ("condition", number),
+                        bounds=None if (counting := self._counting(condition)) is None else counting[1],
+                    )
                 )
         for one in parsed.components:
             found += _of_component(one)
         for number, group in enumerate(_groups(parsed.parts)):
             if (group.least > 1 or group.most not in (1, None)) and not group.choice:
                 names = tuple(one.variable for one in components_of(group.parts))
-                found.append(Constraint(Kind.COUNT, str(group), names, group.span, group, ("group", number)))
+                bounds = group.least, group.most
+                found.append(
+                    Constraint(
+                        Kind.COUNT, str(group), names, group.span, _round(group), ("group", number), bounds=bounds
+                    )
+                )
         for number, name in enumerate(parsed.equal):
             span = parsed.equal_spans[number] if parsed.equal_spans else None
             found.append(Constraint(Kind.KEY, f"[{name}]", (), span, name, ("key", name)))
@@ -133,7 +207,7 @@ class SaseChain:
 
     def _relaxed(self, chosen: Collection[Part], dropped: Collection[Constraint]) -> SaseQuery | None:
         """The query of some parts without some constraints."""
-        parsed, places = self.parsed, {one.place for one in dropped}
+        parsed, places = self.parsed, places_of(dropped)
         groups = {id(group): number for number, group in enumerate(_groups(parsed.parts))}
         parts = tuple(part for one in chosen for part in _without(one, places, groups))
         if all(map(may_lack, parts)):
@@ -142,11 +216,10 @@ class SaseChain:
         endings = [one.until.variable for one in components if one.until is not None]
         there = {one.variable for one in components}.union(endings)
         kept = [
-            condition
+            part
             for number, condition in enumerate(self._conditions)
-            if ("condition", number) not in places
-            and ("count", self._counted(condition)) not in places
-            and there.issuperset(self._named(condition))
+            if there.issuperset(self._named(condition))
+            for part in self._left(condition, number, places)
         ]
         condition = joined(kept)
         window = None if ("window",) in places else parsed.window
@@ -176,9 +249,7 @@ class SaseChain:
         )
 
 
-def _kept(
-    modes: object, what: str, there: Collection[str], places: Collection[tuple[object, ...]]
-) -> dict[str, Selection]:
+def _kept(modes: object, what: str, there: Collection[str], places: Dropped) -> dict[str, Selection]:
     """The strategies of single steps that are left."""
     assert isinstance(modes, dict)
     return {name: _skipping(mode) if (what, name) in places else mode for name, mode in modes.items() if name in there}
@@ -221,24 +292,35 @@ def _of_component(one: Component) -> Iterator[Constraint]:
     if one.negated:
         yield Constraint(Kind.NEGATION, str(one), (name,), one.span, one, ("negation", name))
     if _bounded(one):
-        yield Constraint(Kind.COUNT, str(replace(one, until=None)), (name,), one.span, one, ("count", name))
+        text, bounds = str(replace(one, until=None)), (one.least, one.most)
+        yield Constraint(Kind.COUNT, text, (name,), one.span, 1, ("count", name), bounds=bounds)
     if one.until is not None:
         text = f"UNTIL ({one.until}){' ONLY' * one.only}"
         yield Constraint(Kind.UNTIL, text, (name, one.until.variable), one.until.span, one, ("until", name))
 
 
-def _without(part: Part, places: Collection[tuple[object, ...]], groups: dict[int, int]) -> Iterator[Part]:
+def _round(group: Group) -> int | None:
+    """How many events a round of a group has; ``None``: not always so many."""
+    held = [part for part in group.parts if _positive(part)]
+    if group.choice or any(isinstance(part, Group) or part.kleene or may_lack(part) for part in held):
+        return None
+    return len(held)
+
+
+def _without(part: Part, places: Dropped, groups: dict[int, int]) -> Iterator[Part]:
     """A part without what stands at some places; nothing, if it is a negation that does."""
     if isinstance(part, Component):
         if part.negated and ("negation", part.variable) in places:
             return
         if ("count", part.variable) in places:
-            part = replace(part, least=min(part.least, 1), most=None)
+            least, most = places["count", part.variable]
+            part = replace(part, least=min(part.least, least), most=most)
         if ("until", part.variable) in places:
             part = replace(part, until=None, only=False)
         yield part
         return
     inside = tuple(one for inner in part.parts for one in _without(inner, places, groups))
     if ("group", groups[id(part)]) in places:
-        part = replace(part, least=min(part.least, 1), most=None)
+        least, most = places["group", groups[id(part)]]
+        part = replace(part, least=min(part.least, least), most=most)
     yield replace(part, parts=inside)
