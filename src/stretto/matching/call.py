@@ -23,6 +23,7 @@ from stretto.matching.dry import findings, warn_of
 from stretto.matching.dry_arcs import unmet_arcs
 from stretto.matching.files import Source, are_files, are_files_of_stream, open_files, table_of
 from stretto.matching.inputs import Input, input_of
+from stretto.matching.life import gives_in_turn
 from stretto.matching.line import Reading
 from stretto.matching.merging import Streams
 from stretto.matching.metering import Meter
@@ -159,6 +160,7 @@ def match(  # noqa: PLR0913 - the options that users have
 
 
 @check_arguments(like=match)
+@gives_in_turn
 def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
     """Do what :func:`match` does, in pieces of bounded size: results may exceed memory, and none is refused without ``budget``.
 
@@ -198,6 +200,7 @@ def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @check_arguments(like=match)
+@gives_in_turn
 def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
     """Do what :func:`match` does, with the matches of each event that completes some as one set, which lists none until it is asked.
 

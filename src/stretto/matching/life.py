@@ -1,11 +1,18 @@
-"""Where a matcher stands: between batches, inside one, or behind the last."""
+"""Where a matcher stands: between batches, inside one, or behind the last; and whose turn it is to call it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Generic, TypeVar, cast
 
 from stretto.errors import EngineError, OptionError, SnapshotError
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
 class Life:
@@ -45,3 +52,107 @@ class Life:
         """Raise a :class:`SnapshotError` inside a batch."""
         if self.inside:
             raise SnapshotError(f"the {self._what} was stopped in the middle of a batch: its state is not at an event")
+
+
+class Turn:
+    """Whose turn it is to call an object that takes one thread at a time; a thread may call it from inside its own call.
+
+    Parameters
+    ----------
+    what
+        What the object is called in errors.
+    """
+
+    __slots__ = ("_depth", "_lock", "_owner", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        own = threading.get_ident()
+        if self._owner != own:  # only this thread ever writes its own number
+            if not self._lock.acquire(blocking=False):
+                raise EngineError(
+                    f"another thread is inside a call of this {self._what}, which takes one at a time; nothing was done\n"
+                    f"hint: hold a threading.Lock around its calls, or give each thread a {self._what} of its own"
+                )
+            self._owner = own
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+            self._lock.release()
+
+
+class InTurn(Generic[R]):
+    """An iterator that one thread at a time may ask for the next piece, while it has the turn of what gives it."""
+
+    def __init__(self, pieces: Iterator[R], turn: Turn) -> None:
+        self._pieces, self._turn = pieces, turn
+
+    def __iter__(self) -> Iterator[R]:
+        return self
+
+    def __next__(self) -> R:
+        with self._turn:
+            return next(self._pieces)
+
+    def close(self) -> None:
+        """Read no more."""
+        with self._turn:
+            close = getattr(self._pieces, "close", None)
+            if close is not None:
+                close()
+
+
+def one_thread(what: str, *names: str) -> Callable[[C], C]:
+    """Let a class take the calls of one thread at a time, those of its methods with these names; an :class:`EngineError` for another.
+
+    What the methods give piece by piece is read in turn, too.
+    """
+
+    def guarded(given: C) -> C:
+        begin: Any = vars(given)["__init__"]
+
+        @wraps(begin)
+        def init(self: Any, *args: Any, **options: Any) -> None:
+            self._turn = Turn(what)
+            begin(self, *args, **options)
+
+        def refuse(self: Any) -> Any:
+            raise OptionError(
+                f"a {what} does not travel to another process, nor is it copied: send its snapshot(), and restore() it in a new one"
+            )
+
+        setattr(given, "__reduce__", refuse)  # noqa: B010
+        setattr(given, "__init__", init)  # noqa: B010 - mypy knows of no such assignment
+        for name in names:
+            setattr(given, name, _in_turn(vars(given)[name]))
+        return given
+
+    return guarded
+
+
+def _in_turn(method: Any) -> Any:
+    @wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        with self._turn:
+            found = method(self, *args, **options)
+        return InTurn(found, self._turn) if isinstance(found, Iterator) else found
+
+    return call
+
+
+def gives_in_turn(function: F) -> F:
+    """Let one thread at a time read what a function gives piece by piece."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        return InTurn(function(*args, **options), Turn("iterator"))
+
+    return cast(F, call)

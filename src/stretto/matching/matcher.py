@@ -18,6 +18,7 @@ from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
 from stretto.matching.dry_stream import WARN_AFTER
+from stretto.matching.life import one_thread
 from stretto.matching.metering import Meter
 from stretto.matching.options import line_of
 from stretto.matching.sets import MatchSet
@@ -25,6 +26,11 @@ from stretto.query.afa import Afa, Arc
 
 
 @check_arguments
+@one_thread(
+    "matcher",
+    *("push", "iter_push", "push_sets", "prime", "advance", "finish", "snapshot", "restore", "late_events"),
+    *("arcs", "add_arc", "retire_arc", "advance_arcs", "partial_matches", "held", "why_not"),
+)
 class Matcher:
     """A query or an automaton over a stream that comes in batches.
 

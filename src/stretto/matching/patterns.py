@@ -33,7 +33,7 @@ from stretto.matching.compiled import Query, roles
 from stretto.matching.dry_stream import WARN_AFTER, check_warn_after
 from stretto.matching.held import check_columns, check_most, summary
 from stretto.matching.lateness import check_late
-from stretto.matching.life import Life
+from stretto.matching.life import Life, one_thread
 from stretto.matching.many.automata import AutomatonPart
 from stretto.matching.many.changes import Instant, changes_of, instant_of
 from stretto.matching.many.checking import Checked, Numbers, checked, quoted
@@ -56,6 +56,9 @@ from stretto.views import show
 
 
 @check_arguments
+@one_thread(
+    "set of patterns", *("push", "iter_push", "change", "withdraw", "advance", "finish", "snapshot", "restore", "held")
+)
 class PatternSet:
     """Many patterns over one stream in one pass; they may be added, replaced and retired while it runs.
 

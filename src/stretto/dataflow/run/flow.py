@@ -21,6 +21,7 @@ from stretto.errors import DataError, EngineError, OptionError, SnapshotError, S
 from stretto.events import as_table
 from stretto.explaining import notebook
 from stretto.frame import Section, reading
+from stretto.matching.life import one_thread
 from stretto.query.typing import kind_of
 from stretto.times import FOREVER, check_clock
 
@@ -31,6 +32,10 @@ MODES = ("hybrid", "probing", "hwm")
 
 
 @check_arguments
+@one_thread(
+    "dataflow",
+    *("push", "push_known", "advance", "finish", "run", "run_until_idle", "output", "history", "snapshot", "restore"),
+)
 class Dataflow:
     """A plan that runs: inputs are accepted at any moment, also while its loops still turn.
 

@@ -18,6 +18,7 @@ from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
 from stretto.matching.lateness import check_late, renamed
+from stretto.matching.life import one_thread
 from stretto.matching.reorder.columns import BEFORE_ALL, Columns
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
 from stretto.matching.reorder.spans import check_span, span
@@ -31,6 +32,7 @@ Times = NDArray[Any]
 
 
 @check_arguments
+@one_thread("Cleanse", "push", "advance", "finish", "snapshot", "restore", "late_events")
 class Cleanse:
     """Puts a disordered stream in order, as far as is wished (AFA paper, section 5.3).
 
