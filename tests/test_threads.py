@@ -49,7 +49,9 @@ def _flow() -> Dataflow:
 LINK = [{"src": 1, "vs": 1}]
 
 #: By what it is called: how it is made, how it takes events, and other calls of it.
-OBJECTS: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any], list[Callable[[Any], Any]], list[dict[str, Any]]]] = {
+OBJECTS: dict[
+    str, tuple[Callable[[], Any], Callable[[Any, Any], Any], list[Callable[[Any], Any]], list[dict[str, Any]]]
+] = {
     "matcher": (
         lambda: stretto.Matcher(QUERY, SCHEMA, time="t"),
         lambda one, events: one.push(events),

@@ -584,7 +584,7 @@ PLANS: dict[str, tuple[Callable[[], Any], str]] = {
         "an input needs a name: stream('links', …), not ''",
     ),
     "no output": (Dataflow, "a dataflow needs an output: Dataflow(result=stream)"),
-    "an output that is no stream": (lambda: Dataflow(x=5), "the output 'x' must be a stream, not int"),  # type: ignore[arg-type]
+    "an output that is no stream": (lambda: Dataflow(x=5), "Dataflow(x=5): expected a stream, and got an int"),  # type: ignore[arg-type]
     "an unknown speculation": (
         lambda: Dataflow(x=links(), speculation="fast"),
         "speculation must be one of hybrid, probing, hwm, not 'fast'",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dis
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from stretto import _jit
 from stretto.arguments import check_arguments
-from stretto.errors import OptionError
+from stretto.errors import OptionError, hinted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,6 +101,9 @@ def version() -> int:
     return _VERSION
 
 
+#: What a text may name: functions by name, or modules and paths.
+Functions = Mapping[str, Callable[..., Any]] | str | Iterable[str]
+
 #: For each function what conditions call it, and its path.
 Paths = tuple[tuple[str, str], ...]
 
@@ -132,7 +135,7 @@ def path_of(python: Any, what: str) -> str:
     """Give the path of a function; :class:`OptionError` as for :func:`paths`."""
     module, inside = str(python.__module__), str(python.__qualname__)
     try:
-        same = module != "__main__" and imported(f"{module}:{inside}") is python
+        same = module != "__main__" and _imported(f"{module}:{inside}") is python
     except (ImportError, AttributeError):
         same = False
     if not same:
@@ -154,7 +157,7 @@ def import_functions(given: Paths) -> None:
     """
     for name, path in given:
         try:
-            python = imported(path)
+            python = _imported(path)
         except (ImportError, AttributeError) as error:
             raise OptionError(
                 f"the function '{name}' is {path.replace(':', '.')}, which this Python process cannot import ({error}): give the "
@@ -164,8 +167,50 @@ def import_functions(given: Paths) -> None:
             function(python, name=name)
 
 
-def imported(path: str) -> Any:
-    """Give the function at a path."""
+def named_in_text(path: str, allowed: Functions, where: str) -> Any:
+    """Give the function that a text names, of those that the caller of Python allows; nothing else is imported for a text.
+
+    Parameters
+    ----------
+    path
+        The name in the text.
+    allowed
+        Functions by name; or names of modules, whose own functions a text may name as ``module:name``, or such paths.
+    where
+        What names it, for errors.
+
+    Raises
+    ------
+    OptionError
+        It is not allowed, or there is no such function.
+    """
+    if isinstance(allowed, Mapping):
+        if path in allowed:
+            return allowed[path]
+        raise OptionError(
+            hinted(f"{where} names the function '{path}', and functions= has none of this name", path, allowed)
+        )
+    allowed = {allowed} if isinstance(allowed, str) else set(allowed)
+    module = path.partition(":")[0]
+    if not allowed & {path, module}:
+        told = ", ".join(f"'{one}'" for one in sorted(allowed)) or "none"
+        raise OptionError(
+            f"{where} names the function '{path}', and a text imports what its caller allows: {told}; write a text over e. and r., "
+            f"or read it with functions=['{module}']"
+        )
+    try:
+        found = _imported(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise OptionError(
+            f"{where}: this Python process cannot import '{path}' ({error}): give the module to the workers"
+        ) from error
+    if not callable(found) or getattr(found, "__module__", None) != module:
+        raise OptionError(f"{where}: '{path}' is no function of the module '{module}' itself")
+    return found
+
+
+def _imported(path: str) -> Any:
+    """Give the function at a path that this process has said itself."""
     module, _, inside = path.partition(":")
     return reduce(getattr, inside.split("."), importlib.import_module(module))
 

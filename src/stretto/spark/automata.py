@@ -13,7 +13,7 @@ import pyarrow as pa
 from stretto.budget import Budget
 from stretto.errors import OptionError
 from stretto.events import require
-from stretto.languages.afa.written import read_afa, write_afa
+from stretto.languages.afa.written import function_paths, read_afa, write_afa
 from stretto.matching.options import OF_QUERIES, refuse
 from stretto.query.afa import Afa
 from stretto.spark.batch.worker import check_times, pieces, whole_tables
@@ -141,6 +141,7 @@ def prepare(  # noqa: PLR0913 - the options that users have
         {name: value for name, value in own.items() if value is not None},
         static,
         budget,
+        tuple((path, path) for path in function_paths(afa)),
     )
     run.result  # noqa: B018 - columns and options that do not fit show here
     order = tuple(dict.fromkeys(name for name in (time, sequence or numbered) if name is not None))

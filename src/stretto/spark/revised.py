@@ -63,7 +63,7 @@ class Revised(Plain):
     changes
         Changes of arcs that are known when the query starts, as an Arrow table in bytes; ``None``: arcs do not change.
     functions
-        The registered functions that a query calls, by their paths.
+        The registered functions that a query calls, or those of an automaton's arcs, by their paths.
     """
 
     text: str
@@ -82,7 +82,9 @@ class Revised(Plain):
     def identity(self) -> dict[str, Any]:
         told = {name: self.plain[name] for name in ("language", "output", "options")}
         changes = None if self.changes is None else hashlib.sha256(self.changes).hexdigest()
-        functions = [list(one) for one in self.functions]
+        functions = (
+            [] if self.language == AFA else [list(one) for one in self.functions]
+        )  # an automaton's text has its own
         return told | {"speculation": str(self.ahead), "arcs": changes, "functions": functions}
 
     @property
@@ -105,7 +107,7 @@ class Revised(Plain):
         if changing:
             own["dynamic"] = "explicit"
         made = Matcher(
-            automaton(self.text),
+            automaton(self.text, self.functions),
             pa.schema(kinds),
             time=self.roles[1],
             speculation=ahead,
@@ -127,6 +129,6 @@ class Revised(Plain):
 
 
 @lru_cache(maxsize=16)
-def automaton(text: str) -> Afa:
-    """The automaton of a task, with functions that it names by module."""
-    return read_afa(text, functions=True)
+def automaton(text: str, functions: Paths) -> Afa:
+    """The automaton of a task, with the functions that the driver's has, by their paths."""
+    return read_afa(text, functions=[path for _, path in functions])

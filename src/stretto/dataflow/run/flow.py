@@ -67,9 +67,6 @@ class Dataflow:
             raise OptionError(f"speculation must be one of {', '.join(MODES)}, not {speculation!r}")
         if not outputs:
             raise OptionError("a dataflow needs an output: Dataflow(result=stream)")
-        for name, one in outputs.items():
-            if not isinstance(one, Stream):
-                raise OptionError(f"the output '{name}' must be a stream, not {type(one).__name__}")
         self._outputs = dict(outputs)
         self._speculation = speculation
         self._strings = Strings()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,14 +28,16 @@ from stretto.arguments import check_arguments
 from stretto.errors import OptionError, QueryError, Span, StrettoError, hinted
 from stretto.languages.afa.builder import AFA, checked, make_arc
 from stretto.query.afa import Afa, Arc, Emit, Field, UserFunction
-from stretto.query.functions import imported, path_of
+from stretto.query.functions import Functions, named_in_text, path_of
 
 _KEYS = ("events", "register", "initial", "start", "window", "partition_by", "final", "arcs")
 _ARC = ("id", "source", "target", "when", "then", "kind", "since", "until")
 
 
 @check_arguments
-def read_afa(text: str, events: Any = None, *, functions: bool = False) -> Afa:
+def read_afa(
+    text: str, events: Any = None, *, functions: Mapping[str, Callable[..., Any]] | str | Iterable[str] = ()
+) -> Afa:
     """An automaton from its text, TOML or JSON.
 
     The keys are those of :class:`stretto.AFA`, ``final`` (a list of states, or a table from state to ``emit``) and ``arcs``, a list
@@ -48,7 +50,8 @@ def read_afa(text: str, events: Any = None, *, functions: bool = False) -> Afa:
     events
         The attributes of events, where the text does not say them under ``events``.
     functions
-        Whether Python functions may be named as ``module:name``, which are imported then: of a text that you trust.
+        Which Python functions the text may name, ``when = { function = "NAME" }``: a dict of functions by name; or names of modules,
+        such as ``["package.fences"]``, whose own functions it may name as ``module:name``. For a text nothing else is imported.
 
     Raises
     ------
@@ -146,7 +149,7 @@ def write_afa(afa: AFA | Afa) -> str:
     found["final"] = {state: str(emit) for state, emit in frozen.finals.items()}
     found["arcs"] = [dict(_written(arc, frozen)) for arc in frozen.arcs]
     text = json.dumps(found, ensure_ascii=False)
-    if read_afa(text, functions=True).arcs != frozen.arcs:
+    if read_afa(text, functions=function_paths(frozen)).arcs != frozen.arcs:
         raise OptionError("the automaton does not travel: its arcs have another meaning as text")
     return text
 
@@ -162,7 +165,7 @@ def _table(text: str) -> dict[str, Any]:
     return found
 
 
-def _arc(afa: Afa, at: int, given: Any, functions: bool) -> Arc:
+def _arc(afa: Afa, at: int, given: Any, functions: Functions) -> Arc:
     if not isinstance(given, Mapping):
         raise OptionError(f"arcs[{at}] is {given!r}; an arc is a table with source, target, when and then")
     for key in given:
@@ -174,7 +177,7 @@ def _arc(afa: Afa, at: int, given: Any, functions: bool) -> Arc:
     for key in ("when", "then"):
         value = own.get(key)
         if isinstance(value, Mapping) and set(value) == {"function"}:
-            own[key] = _imported(value["function"], f"arc '{own['id']}'", functions)
+            own[key] = named_in_text(str(value["function"]), functions, f"arc '{own['id']}'")
     return make_arc(afa, own.pop("source"), own.pop("target"), **own)
 
 
@@ -195,20 +198,15 @@ def _written(arc: Arc, afa: Afa) -> Iterator[tuple[str, Any]]:
     yield from ((name, tick) for name, tick in (("since", arc.since), ("until", arc.until)) if tick is not None)
 
 
+def function_paths(afa: Afa) -> list[str]:
+    """Where the Python functions of an automaton are found, sorted."""
+    named = [one for arc in afa.arcs for one in (arc.when, arc.then) if isinstance(one, UserFunction)]
+    return sorted({_path(one, "of the automaton") for one in named})
+
+
 def _path(function: UserFunction, arc: str) -> str:
     """Where a Python function is found, by module."""
     return path_of(function.python, f"arc '{arc}': the function {function.name}")
-
-
-def _imported(path: Any, where: str, allowed: bool) -> Any:
-    if not allowed:
-        raise OptionError(f"{where} names the function '{path}', and a text imports none: write a text over e. and r.")
-    try:
-        return imported(str(path))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise OptionError(
-            f"{where}: this Python process cannot import '{path}' ({error}): give the module to the workers"
-        ) from error
 
 
 def _kind(kind: pa.DataType) -> str:
