@@ -967,7 +967,7 @@ def _by_variable(rows: list[Row], queries: dict[tuple[str, Any], str]) -> list[R
     return rows
 
 
-def _in_order(rows: list[Row]) -> list[Row]:
+def in_order(rows: list[Row]) -> list[Row]:
     """Rows of counts and sums that come next to each other, and differ in their groups only, in one order."""
 
     def place(row: Row) -> tuple[Any, ...]:
@@ -984,6 +984,6 @@ def _queries(one: PatternCase) -> dict[tuple[str, Any], str]:
 
 def check(one: PatternCase, seed: int = 0) -> int:
     """Assert that a set of patterns gives exactly the rows that it must; tells how many."""
-    right, shown = expected(one), _in_order(_by_variable(found(one), _queries(one)))
+    right, shown = expected(one), in_order(_by_variable(found(one), _queries(one)))
     assert list(map(repr, shown)) == list(map(repr, right)), f"{one}\nexpected {right}\nfound    {shown}"
     return len(right)

@@ -16,6 +16,8 @@ COMPILES = ("shapes of sase", "sase", "variants", "keeping", "totals", "timeouts
 #: What is no matcher of one query, and how many cases of each there are, all and compiled.
 OTHERS: dict[str, tuple[Callable[[int], int], int, int]] = {
     "set": (restored.check_set, 100, 20),
+    "set of shapes": (restored.check_set_of_shapes, 100, 20),
+    "idle": (restored.check_idle, 100, 20),
     "bucket": (restored.check_bucket, 100, 20),
     "afa": (restored.check_afa, 100, 5),
     "dataflow": (restored.check_dataflow, 100, 20),

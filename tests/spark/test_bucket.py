@@ -121,6 +121,29 @@ def test_any_micro_batches_give_the_matches_of_one_pass(kind: str) -> None:
         assert bucket.held is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) AS n FROM S WHERE A ; B WITHIN 4 EVENTS EVERY 4 EVENTS",
+        "SELECT COUNT(*) AS n FROM S WHERE A ; B AFTER 1 EVENTS WITHIN 9 EVENTS WITHIN 4 EVENTS EVERY 4 EVENTS",
+        "SELECT * FROM S WHERE A ; B WITHIN 4 EVENTS EVERY 4 EVENTS ORDER BY COUNT(A) LIMIT 1",
+    ],
+)
+def test_windows_count_events_from_the_first_one_on(text: str) -> None:
+    """Also where no event matters for a while: no micro-batch begins the windows anew."""
+    kinds = [*"DDDA", *"BDDD", *"DAAB"]
+    size = len(kinds)
+    table = pa.table({"type": kinds, "ts": range(size), "seq": range(size), "key": ["a"] * size, "x": [0] * size})
+    bucket = make(text, table, "seconds")
+    found: list[pa.Table] = []
+    for at in range(size):
+        bucket.take(table.slice(at, 1), None)
+        found += bucket.advance(1_000_000 * (at + 1))
+        bucket = restored(bucket)
+    starts = [start for one in found for start in one.column("window_start").to_pylist()]
+    assert starts == [8]
+
+
 def bag_of(bucket: Bucket, watermark: int | None) -> list[str]:
     return [row for table in bucket.advance(watermark) for row in bag(table)]
 

@@ -67,11 +67,6 @@ class AddedRun(HoldingRun):
         yield from self.adder.drain()
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing so far matters to what is to come."""
-        return not self.adder.holds and self.run.idle
-
-    @property
     def expires(self) -> int | float | None:
         """When the next window ends that has matches; where none has, as the machine's run."""
         closes, panes = self.adder.closes, self.adder.panes

@@ -177,6 +177,13 @@ class HoldingRun(MachineRun):
         if panes is not None and panes.attribute == self.run.schema.time and self.run.last_time is not None:
             yield from self.beside.closed(self.run.last_time)
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come: no match is held, and no window counts events from the first one on."""
+        panes = self.beside.panes
+        counts = panes is not None and panes.attribute is None and self.run.rows > 0
+        return not counts and not self.beside.holds and self.run.idle
+
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give all that is held."""
         yield from self._made(self.run.finish())

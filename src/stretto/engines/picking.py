@@ -86,22 +86,17 @@ class PickedRun(HoldingRun):
         yield from found
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing so far matters to what is to come."""
-        return not len(self.beside.held) and self.run.idle
-
-    @property
     def expires(self) -> int | float | None:
         """When the last window closes of which matches are held; else as the machine's run."""
         last, closes, panes = self.run.expires, self.beside.closes, self.beside.panes
         if closes is None or panes is None or panes.attribute != self.run.schema.time:
-            return None if len(self.beside.held) else last
+            return None if self.beside.holds else last
         return closes if last is None else max(last, closes)
 
     @property
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; what is held may be from long ago."""
-        return None if len(self.beside.held) else self.run.oldest
+        return None if self.beside.holds else self.run.oldest
 
     def live(self) -> I64:
         """The rows that a match to come may hold (sorted)."""

@@ -345,9 +345,14 @@ class Choice:
         yield found if self.panes is None else found._replace(window=window)
 
     @property
+    def holds(self) -> bool:
+        """Whether there are matches that may be given."""
+        return len(self.held) > 0
+
+    @property
     def closes(self) -> int | None:
         """When the last window that is held closes; ``None``: none is."""
-        if self.panes is None or not len(self.held):
+        if self.panes is None or not self.holds:
             return None
         return int(self.held.rows.window[-1]) * self.panes.slide + self.panes.size
 

@@ -300,9 +300,13 @@ class TotalsRunner(Intake):
 
     @property
     def idle(self) -> bool:
-        """Whether no event so far matters to what is to come."""
+        """Whether no event so far matters to what is to come: windows that count events do so from the first one on."""
         self._sweep()
-        if self.state.own and self.counter.any():
+        if (
+            self.panes is not None
+            and self.panes.attribute is None
+            and (self.counter.any() if self.state.own else self.rows)
+        ):
             return False
         return not self.state.head.any() and not (self.state.extent != s.OF_EVENT and self.state.groups.size)
 
