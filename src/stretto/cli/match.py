@@ -22,6 +22,7 @@ from stretto.cli.files import (
 )
 from stretto.cli.giving import give
 from stretto.cli.options import (
+    AtEnd,
     DataArgument,
     FormatOption,
     LanguageOption,
@@ -49,11 +50,6 @@ class Engine(StrEnum):
 
 class Late(StrEnum):
     error = "error"
-    drop = "drop"
-
-
-class AtEnd(StrEnum):
-    complete = "complete"
     drop = "drop"
 
 

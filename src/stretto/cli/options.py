@@ -16,6 +16,13 @@ class Language(StrEnum):
     eql = "eql"
 
 
+class AtEnd(StrEnum):
+    """What becomes of matches that wait for time to pass when the events end."""
+
+    complete = "complete"
+    drop = "drop"
+
+
 class Format(StrEnum):
     """What files may be, whatever their names."""
 

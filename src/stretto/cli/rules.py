@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 
 from stretto.cli.files import FAILED, budget_of, read_events, typed_columns
 from stretto.cli.giving import give
-from stretto.cli.options import DataArgument, FormatOption, SequenceOption, TimeUnitOption, TypesOption
+from stretto.cli.options import AtEnd, DataArgument, FormatOption, SequenceOption, TimeUnitOption, TypesOption
 
 if TYPE_CHECKING:
     from stretto.pipelines.rules import RuleSet
@@ -81,28 +81,50 @@ def match(  # noqa: PLR0913 - the options of the command
         OnLimit,
         typer.Option(help="A rule that lists too much ends the command, or is switched off, and the others go on."),
     ] = OnLimit.error,
+    at_end: Annotated[
+        AtEnd, typer.Option(help="Matches that are not decided when DATA ends: they are left out, or complete.")
+    ] = AtEnd.drop,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="DATA comes in rounds: go on from this file, if it is there, and write to it what the next round needs.",
+            metavar="FILE",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     report: Annotated[bool, typer.Option("--report", help="Show a row for each rule in place of the matches.")] = False,
     rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0, metavar="NUMBER")] = 20,
 ) -> None:
-    """Match all rules over DATA in one pass."""
+    """Match all rules over DATA in one pass. The exit code is 1 where one of them cannot run; the others do."""
+    from stretto.pipelines.rules.ruleset import named_state, read_state, undecided_words, write_state
+
     read = _read(rules)
     column, types = typed_columns(type_ or ())
     named = column if any("=" not in one for one in type_ or ()) else None
     events = read_events(data, None if format is None else format.value, types)
-    found = read.match(
-        events,
-        type=named,
-        time=time,
-        sequence=sequence,
-        time_unit=time_unit,
-        budget=budget_of(budget),
-        on_limit=on_limit.value,
-    )
+    with named_state(state):
+        found = read.match(
+            events,
+            type=named,
+            time=time,
+            sequence=sequence,
+            time_unit=time_unit,
+            budget=budget_of(budget),
+            on_limit=on_limit.value,
+            at_end=at_end.value,
+            state=None if state is None else read_state(state),
+        )
     shown = _in_lines(found.report) if report else found.matches
     what = "rule" if report else "match"
     plural = "rules" if report else "matches"
     give(shown.schema, [shown], lambda count: f"{count:,} {what if count == 1 else plural}", out, json=json, rows=rows)
+    if state is not None:  # once the alerts are given
+        assert found.state is not None
+        write_state(state, found.state)
+        if told := undecided_words(found.report):
+            typer.echo(f"{told}; {state} carries them on", err=True)
+    if read.problems or any(row["error"] is not None and row["concerned"] is None for row in found.report.to_pylist()):
+        raise typer.Exit(FAILED)
 
 
 def explain(rules: Rules, ids: Ids = None) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stretto.cli.files import FAILED
 from stretto.errors import OptionError, QueryError
 
 
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     file: Annotated[Path, typer.Argument(help="The pipeline: a TOML file.", metavar="PIPELINE")],
-    check: Annotated[bool, typer.Option("--check", help="Only check the file and its queries.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check the file, its queries and rules.")] = False,
     once: Annotated[
         bool, typer.Option("--once", help="Streaming: end when all that is there has been matched.")
     ] = False,
@@ -35,9 +36,10 @@ def run(
     try:
         plan = pipelines.load(file)
         if check:
-            tell_of_rules(plan)
-            typer.echo(f"{file} is well formed: {_counted(plan)}")
-            return
+            wrong = tell_of_rules(plan)
+            told = f"; {wrong:,} mistake{'' if wrong == 1 else 's'} in its rules" if wrong else ""
+            typer.echo(f"{file} is well formed: {_counted(plan)}{told}")
+            raise typer.Exit(FAILED if wrong else 0)
         with _terminable(), display() as show:
             pipelines.run(plan, once=once, report=show)
     except pipelines.PipelineError as error:

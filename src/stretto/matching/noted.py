@@ -23,6 +23,7 @@ from stretto.matching.many.compiling import parts_over
 from stretto.matching.many.parts import Part
 from stretto.matching.patterns import PatternSet
 from stretto.matching.repeats import NONE, Number, Repeats, ticks_of
+from stretto.times import DAY
 
 #: The column of changes that says in which span of time a pattern has one match at most.
 EVERY = "every"
@@ -114,6 +115,32 @@ class NotedPatterns:
         for given in _rows(changes) if isinstance(changes, pa.Table) else changes:
             change = Change(given["id"], given["query"], given.get("since"), given.get("language"))
             self._change(change, given, renew, self._number(now, "now"))
+
+    @property
+    def reached(self) -> Instant | None:
+        """The time to which the stream has come."""
+        return None if self._reached is None else Instant.numbered(self._reached, self._kind)
+
+    @property
+    def ids(self) -> list[str]:
+        """The patterns that hold or will hold."""
+        return [name for name, notes in self._notes.items() if any(one.digest is not None for one in notes)]
+
+    def follow(self, given: Mapping[str, Any]) -> None:
+        """Change a pattern from the next time on: one of the same query goes on, and what is given is all that is to come of it.
+
+        Raises
+        ------
+        QueryError, OptionError, LimitError, DataError
+            As :meth:`change`.
+        """
+        if self._reached is None:
+            self.change([given])
+            return
+        now = Instant.numbered(_next(self._reached, self._kind), self._kind)
+        since = self._number(given.get("since"), f"pattern '{given['id']}': since")
+        given = {UNTIL: None, **given} | ({"since": now.shown} if _is_before(since, now.number) else {})
+        self.change([given], renew=False, now=now.shown)
 
     def _number(self, time: Any, what: str) -> Number | None:
         """A time as the engine has it."""
@@ -251,6 +278,18 @@ class NotedPatterns:
         self._reached = math.inf
         return self._noted(found)
 
+    def settle(self) -> pa.Table:
+        """Give what time alone has decided by now."""
+        return self.output_schema.empty_table() if self.reached is None else self.advance(self.reached.shown)
+
+    def undecided(self) -> dict[str, int | None]:
+        """As :meth:`stretto.PatternSet.undecided`; with the matches that may still repeat one to come."""
+        counts = self.patterns.undecided()
+        for name in self._repeats.held:
+            if (count := counts.get(name, 0)) is not None:
+                counts[name] = count + 1
+        return counts
+
     def _reach(self, time: Any) -> pa.Table:
         """No event before ``time`` will come: what was held back and comes now."""
         reached = instant_of(time, self._time, self._kind, "time: it").number
@@ -383,6 +422,13 @@ def _is_before(one: Number | None, other: Number | None, *, inclusive: bool = Fa
     if one is None or other is None:
         return (one is None) and (inclusive or other is not None)
     return one <= other if inclusive else one < other
+
+
+def _next(number: Number, kind: pa.DataType) -> Number:
+    """The time behind another one, both as the engine has them."""
+    if pa.types.is_floating(kind):
+        return math.nextafter(number, math.inf)
+    return number + (DAY if pa.types.is_date32(kind) else 1000 * DAY if pa.types.is_date64(kind) else 1)
 
 
 def _untaken(name: str, taken: Sequence[str]) -> str:

@@ -614,6 +614,21 @@ class PatternSet:
         self._life.finished = True
         return self._gathered(by_id(self._running.of_all(lambda run: run.finish())))
 
+    def undecided(self) -> dict[str, int | None]:
+        """How many matches :meth:`finish` would complete, by id; ``None``: too many to be counted. It ends the set, as that does.
+
+        These are matches of which an event to come may still decide. A :meth:`snapshot` that is taken before carries them on.
+
+        >>> import stretto
+        >>> patterns = stretto.PatternSet({"type": "string", "t": "int64"}, time="t")
+        >>> patterns.change([stretto.Change("lost", "SELECT * FROM S WHERE A ; NOT B WITHIN 10 [t]")])
+        >>> patterns.push([{"type": "A", "t": 1}]).num_rows, patterns.undecided()
+        (0, {'lost': 1})
+        """
+        self._ready()
+        self._life.finished = True
+        return self._running.undecided()
+
     def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
         """Pieces as one table."""
         found = pa.Table.from_batches(

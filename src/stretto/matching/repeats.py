@@ -223,6 +223,11 @@ class Repeats:
         self._last = self._last.filter(pa.array(goes_on)) if goes_on.any() else None
 
     @property
+    def held(self) -> list[str]:
+        """The patterns of the matches before which others may still come, once for each match."""
+        return [] if self._held is None else self._held.column("pattern").to_pylist()
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is remembered."""
         return self._held is None and self._last is None

@@ -47,7 +47,7 @@ def alerts(
     options |= {"shown": SHOWN, "measures": True, "budget": rules.budget, "on_limit": rules.on_limit}
     folder = plan.locate(rules.path)
     if not plan.streaming:
-        found = match_patterns(df, _known(folder, rules.name, fit), partitions=rules.partitions, **options)
+        found = match_patterns(df, _known(folder, rules.name, fit)[0], partitions=rules.partitions, **options)
         return _named(found), None
     checkpoint = plan.locate(str(plan.pipeline.checkpoint))
     reloaded = Reloaded(
@@ -67,8 +67,8 @@ def alerts(
     return _named(found), reloaded
 
 
-def tell_of_rules(plan: Plan) -> None:
-    """Warn of the rules that will not run, as far as the columns are known without Spark.
+def tell_of_rules(plan: Plan) -> int:
+    """Warn of the rules that will not run, as far as the columns are known without Spark; gives how many mistakes that are.
 
     Raises
     ------
@@ -76,9 +76,11 @@ def tell_of_rules(plan: Plan) -> None:
         No rule is left.
     """
     columns = known_columns(plan, plan.sources[0])
+    wrong = 0
     for rules in plan.rules:
         fit: Fit = (lambda _: {}) if columns is None else _fit(plan, rules, columns)
-        _known(plan.locate(rules.path), rules.name, fit)
+        wrong += _known(plan.locate(rules.path), rules.name, fit)[1]
+    return wrong
 
 
 def _roles(plan: Plan) -> dict[str, Any]:
@@ -96,8 +98,8 @@ def _fit(plan: Plan, rules: model.Rules, columns: Mapping[str, pa.DataType]) -> 
     return fit
 
 
-def _known(folder: str, name: str, fit: Fit) -> pa.Table:
-    """The rules that can run, as a table of patterns; of the others a warning tells why they cannot."""
+def _known(folder: str, name: str, fit: Fit) -> tuple[pa.Table, int]:
+    """The rules that can run, as a table of patterns; of the others a warning tells why they cannot; how many mistakes there are."""
     rules = read_rules(folder)
     for problem in rules.problems:
         warn(str(problem))
@@ -107,7 +109,7 @@ def _known(folder: str, name: str, fit: Fit) -> pa.Table:
     running = [rule.change for rule in rules.enabled if rule.id not in errors]
     if not running:
         raise OptionError(f"rules '{name}': none of them can run")
-    return pa.Table.from_pylist(running, CHANGES)
+    return pa.Table.from_pylist(running, CHANGES), len(rules.problems) + len(errors)
 
 
 def _named(found: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
-from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, reported, walk
+from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, reported, spans_of, walk
 from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.windows import Window
 
@@ -149,6 +149,12 @@ class ParsedQuery:
         asked = [name for one in self.conditions for name in p.attributes(one)]
         shown = (name for item in self.items or () for name in item.attributes or ())
         return (*asked, *shown, *attributes(self.asked))
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The attributes that its windows and gaps measure."""
+        spans = [self.window, *spans_of(self.pattern)]
+        return tuple(one.attribute for one in spans if one is not None and one.attribute is not None)
 
     @property
     def read(self) -> tuple[str, ...]:

@@ -410,6 +410,12 @@ class SaseQuery:
         return (*used, *attributes(self.asked))
 
     @property
+    def measured(self) -> tuple[str, ...]:
+        """The attributes that its windows measure."""
+        spans = [self.window]
+        return tuple(one.attribute for one in spans if one is not None and one.attribute is not None)
+
+    @property
     def read(self) -> tuple[str, ...]:
         """All attributes that it names."""
         measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)

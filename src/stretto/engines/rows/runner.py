@@ -48,6 +48,9 @@ from stretto.query import row_pattern as r
 #: Rows are read in pieces of this many: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
 
+#: Room for fewer matches grows whenever it is full: each time that it is emptied costs some hundred calls.
+FEW = 1 << 11
+
 #: Registers that hold the slots of rows.
 ROWS = (FIRST_ROW, LAST_ROW, ANY_ROW, LEAST_ROW, GREATEST_ROW)
 
@@ -342,7 +345,7 @@ class RowRun:
                 raise self._refused()
             if status == GROW_TABLE:
                 self._make_room_for_failed()
-            elif found is None:
+            elif found is None or self.out.slot.size < FEW:
                 size = 2 * self.out.slot.size
                 self.out = t.given(size, size)
 

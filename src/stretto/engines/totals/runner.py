@@ -210,6 +210,7 @@ class TotalsRunner(Intake):
         """What a kernel stopped for: room that is missing, or what 64 bits do not hold."""
         if status == _jit.OUTPUT_FULL:
             yield from self._drained()
+            self.state.widen()
         elif status == _jit.OVERFLOW:
             raise self._overflow()
         elif status != _jit.PAUSED:

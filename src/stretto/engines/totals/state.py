@@ -18,6 +18,9 @@ from stretto.engines.totals.structure import F64, I64, Plan, Rows, Store, Sums, 
 from stretto.errors import LimitError
 from stretto.frame import Section
 
+#: Room for fewer numbers in rows grows when it is full.
+FEW = 1 << 17
+
 #: What :meth:`State.save` writes.
 SAVED = ("records", "registers", "sums", "base", "part", "live", "latest", "panes")
 
@@ -106,6 +109,11 @@ class State:
                     longer[: before.size] = before
             case _jit.GROW_TABLE:
                 self.fit_groups(max(need, 2 * self.sums.block.size))
+
+    def widen(self) -> None:
+        """Twice the room for rows, which are taken out, while it is small: each time that this is done costs some hundred calls."""
+        if self.rows.ints.size < FEW:
+            self.rows = self._rows(2 * self.rows.end.size)
 
     def _grow_store(self, need: int) -> None:
         words = max(int(self.registers[s.TOP]) + need, 2 * self.store.ints.size)

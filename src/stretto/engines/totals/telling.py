@@ -164,6 +164,7 @@ class Telling:
                 raise self.overflow()
             if status == _jit.OUTPUT_FULL:
                 yield from self.drained()
+                state.widen()
             else:
                 state.grow(status)
         if state.registers[s.ROWS]:

@@ -186,14 +186,3 @@ def _sorted(pieces: Sequence[Matches]) -> Matches:
     assert whole.part is not None
     order = np.lexsort((whole.part, whole.known))
     return whole if (np.diff(order) == 1).all() else whole.taken(order)
-
-
-def apart(found: Iterator[Matches]) -> dict[int, list[Matches]]:
-    """What a run of several patterns gives, by pattern."""
-    rows: dict[int, list[Matches]] = {}
-    for piece in found:
-        assert piece.part is not None
-        order = np.argsort(piece.part, kind="stable")
-        for mine in np.split(order, np.flatnonzero(np.diff(piece.part[order])) + 1):
-            rows.setdefault(int(piece.part[mine[0]]), []).append(piece.taken(mine))
-    return rows

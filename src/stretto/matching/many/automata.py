@@ -40,6 +40,9 @@ I64 = NDArray[np.int64]
 #: Arrays of a run begin no larger than this: there may be many runs.
 ROOM = 1 << 4
 
+#: After so many events a run lets go of those that are out of the window, so that it grows no more than with these.
+STRIDE = 1 << 13
+
 #: The language of automata that are texts.
 LANGUAGE = "afa"
 
@@ -236,11 +239,13 @@ class AfaRun(AroundRun):
         self.run.rows = first
         self._visited += batch.num_rows
         mine = self._part.conformed(pa.Table.from_batches([batch.select(self._columns)])).combine_chunks()
-        for piece in mine.to_batches():
-            for found in self.run.advance(piece):
-                self._triggers += np.unique(found.end).size
-                yield self._plain(found)
-        self._punctuate(measures[self._time][-1].item())
+        times = measures[self._time]
+        for low in range(0, batch.num_rows, STRIDE):
+            for piece in mine.slice(low, STRIDE).to_batches():
+                for found in self.run.advance(piece):
+                    self._triggers += np.unique(found.end).size
+                    yield self._plain(found)
+            self._punctuate(times[min(low + STRIDE, times.size) - 1].item())
 
     def _plain(self, found: Matches) -> Matches:
         """Output as matches without variables, of which none is taken back as events come in order."""

@@ -125,16 +125,22 @@ def _bound(clause: RowQuery, schema: Schema, time: str) -> BoundRows:
         )
     clause = replace(clause, order_by=clause.order_by or (OrderItem(time),))
     columns = pa.schema(list(schema.attributes.items()))
+    _check_order(clause.text, [(one.column.lower(), one) for one in clause.order_by], time.lower(), time)
     bound = bind(clause, columns)
-    order = bound.parsed.order_by
-    if [(one.column, one.descending) for one in order] != [(time, False)]:
-        raise QueryError(
-            f"a set of patterns reads events in the order of '{time}', and those of one time as they come",
-            text=clause.text,
-            span=order[0].span if order[0].column != time or order[0].descending else order[1].span,
-            hint=f"ORDER BY {time}; stretto.Matcher runs the clause as it is",
-        )
+    _check_order(clause.text, [(one.column, one) for one in bound.parsed.order_by], time, time)
     return bind(clause, columns.append(pa.field(PLACE, pa.int64())))
+
+
+def _check_order(text: str, order: Sequence[tuple[str, OrderItem]], name: str, time: str) -> None:
+    """Raise an error unless the order, by the names of its columns, is that of the time, which is called ``name``."""
+    for number, (column, one) in enumerate(order):
+        if number or column != name or one.descending:
+            raise QueryError(
+                f"a set of patterns reads events in the order of '{time}', and those of one time as they come",
+                text=text,
+                span=one.span,
+                hint=f"ORDER BY {time}; stretto.Matcher runs the clause as it is",
+            )
 
 
 class ClauseRun:

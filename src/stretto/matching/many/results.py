@@ -10,8 +10,9 @@ their matches come
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -51,44 +52,51 @@ class Source(NamedTuple):
     part: Part
 
 
-def in_order(streams: Sequence[Iterator[Matches]]) -> Iterator[list[Matches]]:
+#: Blocks of the result have about so many matches, and events of matches: each costs some calls for each of its patterns.
+BLOCK = 1 << 16
+
+
+def in_order(streams: Sequence[Iterator[Matches]], most: int) -> Iterator[list[Matches]]:
     """Merge matches by the events at which they are known, and by the numbers of their sources (``part``), as each stream has them.
 
-    What is yielded is one block after the other in that order; inside a block the pieces are not merged yet. At most two
-    pieces of each stream are held.
+    What is yielded is one block after the other in that order; inside a block the pieces are not merged yet. Of each stream one piece
+    is held, and further ones until all have ``most`` matches and events of matches: so the number of blocks goes with that of the
+    matches, and not with that of the pieces of all streams.
     """
-    heads: dict[int, Matches] = {}
-    following: dict[int, Matches] = {}
+    held: dict[int, list[Matches]] = {}
+    ends: list[tuple[int, int, int]] = []  # of each stream that goes on: up to where it is known
+    size = 0
 
     def pull(number: int) -> None:
-        if number in following:
-            heads[number] = following.pop(number)
-        elif (piece := _next(streams[number])) is not None:
-            heads[number] = piece
-        if number in heads and (after := _next(streams[number])) is not None:
-            following[number] = after
+        nonlocal size
+        if (piece := _next(streams[number])) is not None:
+            held.setdefault(number, []).append(piece)
+            heapq.heappush(ends, (*_last(piece), number))
+            size += piece.end.size + piece.position.size
 
     for number in range(len(streams)):
         pull(number)
-    while heads:
-        if not following:
-            yield list(heads.values())
+    while held:
+        while ends and size < most:
+            pull(heapq.heappop(ends)[2])
+        if not ends:
+            yield list(chain.from_iterable(held.values()))
             return
-        # All is known up to the last match of the piece that ends first, among those that others follow.
-        last = min(_last(heads[number]) for number in following)
+        last = ends[0][:2]
         block = []
-        for number, piece in sorted(heads.items()):
-            known = _until(piece, last)
-            if known:
-                block.append(sliced(piece, 0, known))
-            if known == piece.end.size:
-                del heads[number]
-            elif known:
-                heads[number] = sliced(piece, known, piece.end.size)
+        for number, pieces in sorted(held.items()):
+            while pieces and (known := _until(pieces[0], last)):
+                whole = known == pieces[0].end.size
+                block.append(pieces[0] if whole else sliced(pieces[0], 0, known))
+                if not whole:
+                    pieces[0] = sliced(pieces[0], known, pieces[0].end.size)
+                    break
+                del pieces[0]
+            if not pieces:
+                del held[number]
         yield block
-        for number in list(following):
-            if number not in heads:
-                pull(number)
+        size = sum(piece.end.size + piece.position.size for piece in chain.from_iterable(held.values()))
+        pull(heapq.heappop(ends)[2])
 
 
 def _known(piece: Matches) -> I64:
@@ -123,9 +131,8 @@ def joined(pieces: Sequence[Matches]) -> Matches:
         [pa.concat_arrays(columns) for columns in zip(*(one.groups for one in totals), strict=True)],
         [pa.concat_arrays(columns) for columns in zip(*(one.items for one in totals), strict=True)],
     )
-    start, end, part, known = (
-        np.concatenate([getattr(one, name) for one in pieces]) for name in ("start", "end", "part", "known")
-    )
+    start, end, part = (np.concatenate([getattr(one, name) for one in pieces]) for name in ("start", "end", "part"))
+    known = None if pieces[0].known is None else np.concatenate([one.known for one in pieces if one.known is not None])
     return Matches.added_up(start, end, whole)._replace(part=part, known=known)
 
 
@@ -226,26 +233,30 @@ class Results:
         listed = [piece for piece in block if piece.totals is None]
         if not added:
             return self._listed(listed, sources, history) if listed else self.schema.empty_table()
-        tables = [self._added_up(piece, sources, history) for piece in added]
+        alike: dict[Hashable, list[Matches]] = {}
+        for piece in added:
+            alike.setdefault(_form(piece, sources), []).append(piece)
+        whole = [_sorted_rows(pieces) for pieces in alike.values()]
+        tables = [self._added_up(piece, sources, history) for piece in whole]
         if listed:
             tables.append(self._listed(listed, sources, history))
+        if len(tables) == 1:
+            return tables[0]
         known, source = map(
-            np.concatenate, zip(*map(_place, added), *([_in_place(listed)] if listed else []), strict=True)
+            np.concatenate, zip(*map(_place, whole), *([_in_place(listed)] if listed else []), strict=True)
         )
-        order, rows = np.lexsort((source, known)), pa.concat_tables(tables)
-        return rows if (np.diff(order) == 1).all() else rows.take(pa.array(order))
+        return pa.concat_tables(tables).take(pa.array(np.lexsort((source, known))))
 
     def _added_up(self, piece: Matches, sources: Sequence[Source], history: History) -> pa.Table:
-        """Rows of what one pattern has added up, or several that have one run, whose items and groups have the same names."""
+        """Rows of what one pattern has added up, or several whose items and groups have the same names and types."""
         found, rows = piece.totals, piece.end.size
         assert found is not None
         assert piece.part is not None
-        places, which = np.unique(piece.part, return_inverse=True)
-        source = sources[places[0]]
+        source = sources[piece.part[0]]
         totals = source.part.totals
         assert totals is not None
         own = dict[str, pa.Array](
-            pattern=pa.array([sources[place].id for place in places], pa.string()).take(pa.array(which.reshape(-1))),
+            pattern=_chosen([one.id for one in sources], piece.part),
             totals=as_map([one.name for one in totals.items], found.items, rows),
         )
         if source.since is not None:
@@ -361,6 +372,27 @@ class _Rows(NamedTuple):
     order: I64 | None  #: the number of each in the block; ``None``: they are as there
 
 
+def _form(piece: Matches, sources: Sequence[Source]) -> Hashable:
+    """What rows of counts and sums have in common that are made in one go."""
+    assert piece.part is not None
+    assert piece.totals is not None
+    source = sources[piece.part[0]]
+    totals = source.part.totals
+    assert totals is not None
+    names = tuple(one.name for one in totals.items)
+    types = tuple(column.type for column in (*piece.totals.groups, *piece.totals.items))
+    since = None if source.since is None else source.since.as_py()
+    return totals.scope, names, types, since, piece.totals.window is None, piece.known is None
+
+
+def _sorted_rows(pieces: Sequence[Matches]) -> Matches:
+    """Counts and sums of one form as one piece, in the order of events and patterns."""
+    whole = pieces[0] if len(pieces) == 1 else joined(pieces)
+    known, source = _place(whole)
+    order = np.lexsort((source, known))
+    return whole if (np.diff(order) == 1).all() else whole.taken(order)
+
+
 def _place(piece: Matches) -> tuple[I64, I64]:
     """The event at which each row is known, and the number of its source."""
     assert piece.part is not None
@@ -449,6 +481,11 @@ def _narrow(offset: I64) -> pa.Array:
     return pa.array(offset.astype(np.int32))
 
 
+def _chosen(texts: Sequence[str], which: I64) -> pa.Array:
+    """Some of a few texts, by their numbers."""
+    return pa.array(texts, pa.string()).take(pa.array(which))
+
+
 def _lists(offset: I64, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(_narrow(offset), values)
 
@@ -462,7 +499,7 @@ def as_map(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.A
     plain = [one.cast(pa.int64()) if pa.types.is_duration(one.type) else one for one in columns]
     across = np.arange(rows * len(names)).reshape(len(names), rows).T.ravel()
     values = pa.concat_arrays([_text(one) for one in plain]).take(pa.array(across))
-    keys = pa.array(list(names) * rows, pa.string())
+    keys = _chosen(names, np.tile(np.arange(len(names)), rows))
     return pa.MapArray.from_arrays(_narrow(np.arange(rows + 1) * len(names)), keys, values).cast(NAMED)
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.engines.api import Matches
-from stretto.errors import SnapshotError
+from stretto.errors import LimitError, SnapshotError
 from stretto.events import Schema
 from stretto.frame import Section
-from stretto.matching.many.adding import AddingRun, SeveralRun, apart
+from stretto.matching.many.adding import AddingRun, SeveralRun
 from stretto.matching.many.alike import AlikeRun
 from stretto.matching.many.automata import AfaRun, AutomatonPart
 from stretto.matching.many.changes import Instant
@@ -33,7 +33,7 @@ from stretto.matching.many.other import OtherRun
 from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, QueryPart
 from stretto.matching.many.prefixes import Lead
-from stretto.matching.many.results import Results, in_order
+from stretto.matching.many.results import BLOCK, Results, in_order
 from stretto.matching.many.saving import apart as sections_of
 from stretto.matching.many.saving import together
 from stretto.matching.many.several import SeveralPart, several
@@ -43,6 +43,9 @@ from stretto.matching.results import CHUNK
 
 #: Batches are kept as they came; after so many they are joined, so that a look-up stays quick.
 PIECES = 64
+
+#: So many matches that are not decided are counted, of each pattern.
+UNDECIDED = 1 << 20
 
 
 class Running:
@@ -126,7 +129,7 @@ class Running:
             *self._of_joint(in_force, batch, measures, visits),
             *self._of_own(in_force, batch, measures, [*in_force.conditions.hand_out(stretch.told, low, high)], visits),
         ]
-        for block in in_order(streams):
+        for block in in_order(streams, min(BLOCK, self._options.capacity**2)):
             yield self.results.table(block, in_force.sources, self.history)
 
     def _of_joint(
@@ -240,11 +243,27 @@ class Running:
         found = []
         for run, versions in self._holders().items():
             if isinstance(run, SeveralRun):
-                pieces = apart(self.limits.blaming(give(run), run, range(len(versions)), versions))
-                found += [(one, self._given(one, iter(pieces.get(k, ())))) for k, one in enumerate(versions)]
+                found += self._given_by(versions, self.limits.blaming(give(run), run, range(len(versions)), versions))
             else:
                 found.append((versions[0], self._given(versions[0], give(run))))
         return found
+
+    def undecided(self) -> dict[str, int | None]:
+        """How many matches of patterns the end of the stream would complete; ``None``: more than memory holds. The runs end."""
+        counts: dict[str, int | None] = {}
+        for run, versions in self._holders().items():
+            found = np.zeros(len(versions), np.int64)
+            try:
+                for piece in run.finish():
+                    whose = np.zeros(piece.end.size, np.int64) if piece.part is None else piece.part
+                    found += np.bincount(whose, minlength=found.size)
+                    if found.max() > UNDECIDED:
+                        raise LimitError("no more are counted")
+            except LimitError:
+                counts |= dict.fromkeys((version.id for version in versions), None)
+            else:
+                counts |= {version.id: int(count) for version, count in zip(versions, found, strict=True) if count}
+        return counts
 
     def _reach(
         self, time: int | float, *, inclusive: bool, in_force: InForce | None = None
@@ -278,6 +297,20 @@ class Running:
         # Those of a clause come partition by partition, and are put in order together.
         blocks = [[*pieces]] if isinstance(version.part, ClausePart) else ([piece] for piece in pieces)
         return [self.results.table(block, sources, self.history) for block in blocks]
+
+    def _given_by(self, versions: Sequence[Version], found: Iterator[Matches]) -> list[tuple[Version, list[pa.Table]]]:
+        """The same of a run that several patterns have, whose rows are made in one go."""
+        pieces = [piece for piece in found if piece.end.size]
+        rows = self.results.table(pieces, [version.source for version in versions], self.history)
+        counts = np.zeros(len(versions), np.int64)
+        for piece in pieces:
+            assert piece.part is not None
+            counts += np.bincount(piece.part, minlength=counts.size)
+        lows = np.cumsum(counts) - counts
+        return [
+            (version, [rows.slice(low, count)])
+            for version, low, count in zip(versions, lows.tolist(), counts.tolist(), strict=True)
+        ]
 
     def _enter(self, in_force: InForce) -> None:
         """Give the patterns that come into force, and run together, their slots."""

@@ -17,6 +17,7 @@ from stretto.pipelines.columns import column_type
 from stretto.pipelines.documents import File, Form, read, validated
 from stretto.pipelines.problems import PipelineError, Problem
 from stretto.pipelines.rules import model
+from stretto.pipelines.rules.fitting import refused
 from stretto.pipelines.rules.ruleset import Rule, RuleSet
 from stretto.pipelines.rules.tables import is_table, rows_of
 from stretto.pipelines.rules.texts import AutomatonText, ClauseText
@@ -74,7 +75,8 @@ def read_rules(rules: str | Path | Any) -> RuleSet:
         rows, cells = rows_of(rules, found.problems)
         for number, row in enumerate(cells):
             found.add(row, number, rows)
-        return found.ruleset(None, {rows.name} if None in found.unread else ())
+        found.check(None, {})
+        return found.ruleset(None, {}, {rows.name} if None in found.unread else ())
     events: tuple[File, model.Events] | None = None
     problems = found.problems
     for file, document in _documents(Path(rules), problems):
@@ -94,7 +96,10 @@ def read_rules(rules: str | Path | Any) -> RuleSet:
                 )
         for number, table in enumerate(given.rule):
             found.add(table, number, file)
-    return found.ruleset(events, {problem.file for problem in problems})
+    roles = None if events is None else events[1]
+    columns = {} if events is None else _columns(*events, problems)
+    found.check(roles, columns)
+    return found.ruleset(roles, columns, {problem.file for problem in problems})
 
 
 @dataclass
@@ -104,6 +109,7 @@ class _Read:
     problems: list[Problem] = field(default_factory=list)
     rules: dict[str, Rule] = field(default_factory=dict)
     unread: set[str | None] = field(default_factory=set)
+    _places: dict[str, tuple[File, int]] = field(default_factory=dict)
 
     def add(self, table: Mapping[str, Any], number: int, file: File) -> None:
         """One more rule, or a problem."""
@@ -115,12 +121,22 @@ class _Read:
             told = f"there is a rule '{rule.id}' already, {there}: that one stays"
             self.problems.append(file.problem(("rule", number, "id"), told))
         else:
-            self.rules[rule.id] = rule
+            self.rules[rule.id], self._places[rule.id] = rule, (file, number)
 
-    def ruleset(self, events: tuple[File, model.Events] | None, doubtful: Iterable[str]) -> RuleSet:
+    def check(self, events: model.Events | None, columns: Mapping[str, pa.DataType]) -> None:
+        """Leave out the rules that cannot run over events as they are described."""
+        for rule in list(self.rules.values()):
+            why = refused(rule.change, rule.query, events, columns)
+            if why is not None:
+                key, error = why
+                self.problems.append(_problem(rule.given, *self._places[rule.id], key, error))
+                self.unread.add(rule.id)
+                del self.rules[rule.id]
+
+    def ruleset(
+        self, roles: model.Events | None, columns: Mapping[str, pa.DataType], doubtful: Iterable[str]
+    ) -> RuleSet:
         """All of them; ``doubtful``: the files in which there may be more."""
-        columns = {} if events is None else _columns(*events, self.problems)
-        roles = None if events is None else events[1]
         unread = frozenset(one for one in self.unread if one is not None)
         rules, problems = tuple(self.rules.values()), tuple(self.problems)
         return RuleSet(rules, problems, roles, columns, unread, frozenset(doubtful))
@@ -148,17 +164,22 @@ def _rule(table: Mapping[str, Any], number: int, file: File, problems: list[Prob
     found: model.Rule | None = validated(model.Rule, table, ("rule", number), file, problems)
     if found is None:
         return None
-    text = file.text_at(("rule", number, "query"), found.query)
     try:
         query = _query(found)
-    except QueryError as error:
-        told = f"rule '{found.id}': {error.message}"
-        problems.append(Problem(text.file, told, text.whole, text.span(error.span), error.hint, True, text.part))
-        return None
     except StrettoError as error:
-        problems.append(file.problem(("rule", number, "query"), f"rule '{found.id}': {error}"))
+        problems.append(_problem(found, file, number, "query", error))
         return None
     return Rule(found, query, file.name, file.where(("rule", number, "id")))
+
+
+def _problem(rule: model.Rule, file: File, number: int, key: str, error: StrettoError) -> Problem:
+    """What is wrong with a key of a rule, at the place in its query where an error tells one."""
+    own = f"pattern '{rule.id}': "
+    if isinstance(error, QueryError) and key == "query":
+        text = file.text_at(("rule", number, key), rule.query)
+        told = f"rule '{rule.id}': {error.message.replace(own, '', 1)}"
+        return Problem(text.file, told, text.whole, text.span(error.span), error.hint, True, text.part)
+    return file.problem(("rule", number, key), f"rule '{rule.id}': {str(error).replace(own, '', 1)}")
 
 
 def _query(rule: model.Rule) -> Query | AutomatonText | ClauseText:
