@@ -654,7 +654,7 @@ query = "arks = []"
 [[rule]]
 id = "arc"
 language = "afa"
-query = 'final = ["b"]\nstart = "a"\narcs = [{ source = "a", target = "b", when = "e.usr = 1" }]'
+query = '{"final": ["b"], "start": "a", "arcs": [{"source": "a", "target": "b", "when": "e.usr = 1"}]}'
 """
     path = folder(a=AUTOMATON, b=LEFT, c=wrong)
     rules = stretto.read_rules(path)
