@@ -57,7 +57,8 @@ from stretto.views import show
 
 @check_arguments
 @one_thread(
-    "set of patterns", *("push", "iter_push", "change", "withdraw", "advance", "finish", "snapshot", "restore", "held")
+    "set of patterns",
+    *("push", "iter_push", "change", "withdraw", "advance", "finish", "snapshot", "restore", "held", "undecided"),
 )
 class PatternSet:
     """Many patterns over one stream in one pass; they may be added, replaced and retired while it runs.
