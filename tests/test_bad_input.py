@@ -800,9 +800,9 @@ def test_snapshots_of_something_else() -> None:
     refused(error, into(f"{AB} WITHIN 3 EVENTS", same), "of another query", AB)
     refused(error, into(AB, events("AB", v=["x", "y"], t=[1, 2])), "attributes")
     refused(error, into(AB, same, time="t"), "differ")
-    refused(error, into(AB, same, output="positions"), "differ")
-    refused(error, into(AB, same, valuations=True), "options differ")
-    refused(error, into(AB, same, late="drop"), "options differ")
+    refused(error, into(AB, same, output="positions"), "output= was 'events', is 'positions'")
+    refused(error, into(AB, same, valuations=True), "valuations= was False, is True")
+    refused(error, into(AB, same, late="drop"), "late= was 'error', is 'drop'")
 
 
 # ---- What is written wrong first

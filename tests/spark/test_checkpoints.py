@@ -50,7 +50,8 @@ class Test:
         before = planned(checkpoint)
         others = stretto.spark.match(events(), OTHERS, **OPTIONS)
         told = (
-            "another query, and nothing has been consumed\n  checkpoint: .*A AS a.*\n  query:      .*C AS a.*\nhint: "
+            "another query, and nothing has been consumed\n  checkpoint: .*A AS a.*\n  query:      .*C AS a.*\n"
+            "  changed:    its pattern was .*\nhint: "
         )
         with pytest.raises(SnapshotError, match=told):  # without new events
             run(others, checkpoint, tmp_path / "out")

@@ -19,6 +19,7 @@ from stretto.spark.starting import STATE
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import arrived, write_table
 from stretto.spark.streaming.processor import Buckets
+from stretto.spark.streaming.state import Owner
 
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("k", pa.string())])
 TEXT = "SELECT b[t] FROM S WHERE A ; B AS b PARTITION BY [k] WITHIN 10 seconds"
@@ -84,6 +85,53 @@ def test_a_state_that_does_not_fit_is_refused() -> None:
     other.updateValueState(STATE, 3, (state,))
     with pytest.raises(SnapshotError, match="state of another query"):
         other.test(3, rows(("B", 11, "x")))
+
+
+def test_a_query_in_other_words_goes_on() -> None:
+    tws = operator()
+    tws.test(3, rows(("A", 10, "x")))
+    state = bytes(tws.peekValueState(STATE, 3)[0])
+    same = operator(text=f"-- the same\n{TEXT.replace('SELECT', 'select').replace(' ', '  ')}")
+    same.updateValueState(STATE, 3, (state,))
+    assert shown(same.test(3, rows(("B", 11, "x")))) == []
+    assert same.peekValueState(STATE, 3) is not None
+    other = operator(text=TEXT.replace("10", "11"))
+    other.updateValueState(STATE, 3, (state,))
+    with pytest.raises(SnapshotError, match=r"changed:    its WITHIN was 10.*, is 11"):
+        other.test(3, rows(("B", 11, "x")))
+
+
+def patterns_owner(*texts: str, late: str = "drop", **columns: str) -> Owner:
+    query = [[f"p{at}", text, "ceql", None] for at, text in enumerate(texts)]
+    return Owner(query, {"t": "int64", **columns}, {"patterns": str(hash(texts))}, late)
+
+
+def test_patterns_are_compared_one_by_one() -> None:
+    first, second = "SELECT * FROM S WHERE A ; B WITHIN 10 [t]", "SELECT * FROM S WHERE A ; C WITHIN 10 [t]"
+    before = patterns_owner(first, second)
+    patterns_owner(
+        first.replace(" ; ", " /* then */ ;\n"), second.lower().replace(" a ; c", " A ; C").replace("from s", "FROM S")
+    ).check(before.header)
+    with pytest.raises(SnapshotError, match=r"changed:    pattern 'p1': its WITHIN was 10 \[t\], is 20 \[t\]"):
+        patterns_owner(first, second.replace("10", "20")).check(before.header)
+    with pytest.raises(SnapshotError, match="changed:    pattern 'p1' is gone"):
+        patterns_owner(first).check(before.header)
+    with pytest.raises(SnapshotError, match="with late='drop', and the query now has late='side'"):
+        patterns_owner(first, second, late="side", x="int64").check(before.header)
+    with pytest.raises(SnapshotError, match="'x' was missing, is int64"):
+        patterns_owner(first, second, x="int64").check(before.header)
+
+
+def test_what_an_earlier_version_wrote_of_patterns_is_read() -> None:
+    """It had a line a pattern, and a digest of all."""
+    own = patterns_owner("SELECT * FROM S WHERE A ; B")
+    old = {**own.header, "query": "p0 from the beginning: SELECT * FROM S WHERE A ; B"}
+    del old["late"]
+    own.check(old)
+    with pytest.raises(SnapshotError, match="another query"):
+        patterns_owner("SELECT * FROM S WHERE A ; C").check(old)
+    with pytest.raises(SnapshotError, match="other patterns"):
+        own.check({**old, "settings": {"patterns": "another"}})
 
 
 def test_late_events_are_a_row_of_their_own() -> None:

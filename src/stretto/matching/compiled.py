@@ -363,7 +363,7 @@ def compile_query(
     if isinstance(text, Query):
         query = text
     else:
-        query = Query(_parse(text, language_of(text, language)))
+        query = Query(read(text, language))
     if schema is None:
         return query
     return query.bind(schema, **({} if isinstance(schema, Schema) else roles(type, time, stream, types, time_unit)))
@@ -404,6 +404,11 @@ def language_of(text: str | Query, language: str | None) -> str:
         hint = suggestion(language, LANGUAGES, kind="language")
         raise OptionError(f"language={language!r} is not known; {hint}")
     return language
+
+
+def read(text: str, language: str | None) -> ParsedQuery | SaseQuery:
+    """A text as it was parsed; ``language`` is that of :func:`compile_query`."""
+    return _parse(text, language_of(text, language))
 
 
 @lru_cache(maxsize=256)

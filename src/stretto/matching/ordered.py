@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, 
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.explaining.answer import Answer
 from stretto.frame import Section, reading
-from stretto.matching.compiled import Query
+from stretto.matching.compiled import Query, read
 from stretto.matching.derived import Derived
 from stretto.matching.dry_stream import WARN_AFTER, Lacking, check_warn_after
 from stretto.matching.held import check_columns, check_most, counted, plain, summary
@@ -32,6 +33,7 @@ from stretto.matching.keyed import has_key, named_keys
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import AS_USUAL, Line, Reading
+from stretto.matching.meaning import check_same, options_differ
 from stretto.matching.metering import Meter
 from stretto.matching.pipes import refuse_pipes
 from stretto.matching.reorder import Cleanse, Released, check_span, span
@@ -799,10 +801,8 @@ class Ordered(Line):
             raise SnapshotError("the snapshot is of an AFA, not of a query")
         if "speculation" in header:
             raise SnapshotError("the snapshot is of a matcher with speculation=, and this one has none")
-        if header.get("query") != self.query.text:
-            raise SnapshotError(
-                f"the snapshot is of another query:\n  snapshot: {header.get('query')}\n  matcher:  {self.query.text}"
-            )
+        language = header.get("language", self.query.language)
+        check_same(header.get("query"), self.query.parsed, partial(read, language=language))
         self._held = []
         self.split = header.get(
             "split", not header["started"] and not self.reading.timeouts
@@ -824,9 +824,12 @@ class Ordered(Line):
         self.lacking = None  # nobody knows what came before
         run = self._running()
         for key, value in self._identity(run).items():
-            if header.get(key) != value:
+            before = header.get(key)
+            if before != value:
+                if key == "options" and isinstance(before, dict):
+                    raise SnapshotError(f"the snapshot does not fit: {options_differ(before, value)}")
                 raise SnapshotError(
-                    f"the snapshot does not fit: {_PARTS[key]} differ (snapshot: {header.get(key)}, here: {value})"
+                    f"the snapshot does not fit: {_PARTS[key]} differ (snapshot: {before}, here: {value})"
                 )
         with reading():
             run.load(section)
@@ -844,8 +847,6 @@ class Ordered(Line):
         used = sorted({*self.query.bound.tested, *self.layout.columns})
         sorts = {} if self.disorder is None else {"disorder": str(self.disorder), "sequence": self.sequence}
         return {
-            "attributes": {name: str(schema.attributes[name]) for name in used},
-            "roles": {"type": schema.type, "time": schema.time, "stream": schema.stream, "time_unit": schema.time_unit},
             "options": {
                 "output": self.reading.output,
                 "valuations": self.valuations,
@@ -853,6 +854,8 @@ class Ordered(Line):
                 "late": run.late_policy if self.disorder is None else self.late_policy,
             }
             | sorts,
+            "attributes": {name: str(schema.attributes[name]) for name in used},
+            "roles": {"type": schema.type, "time": schema.time, "stream": schema.stream, "time_unit": schema.time_unit},
             "automaton": run.program.digest,
         }
 

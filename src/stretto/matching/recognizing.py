@@ -25,6 +25,7 @@ from stretto.matching.held import check_columns, check_most, counted, plain, sum
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import Line
+from stretto.matching.meaning import check_same, options_differ
 from stretto.matching.metering import Meter
 from stretto.matching.reorder import Cleanse, Released, check_span
 from stretto.matching.rows import columns_of, laid_out
@@ -359,18 +360,13 @@ class Recognizing(Line):
     def restore(self, snapshot: bytes) -> None:
         section = Section.of_bytes(snapshot)
         header = section.values
-        if header.get("clause") != self.clause.text:
-            raise SnapshotError(
-                f"the snapshot is of another query:\n  snapshot: {header.get('clause')}\n  matcher:  {self.clause.text}"
-            )
+        check_same(header.get("clause"), self.clause, read_clause)
         if not header["started"]:
             if self.run is not None:
                 self.bind(pa.schema(list(self.attributes.items())))
             return
         if header["options"] != self._options:
-            raise SnapshotError(
-                f"the snapshot does not fit: the matcher's options differ (snapshot: {header['options']}, here: {self._options})"
-            )
+            raise SnapshotError(f"the snapshot does not fit: {options_differ(header['options'], self._options)}")
         schema = section.schema("schema")
         known = schema if self.run is None else pa.schema(list(self.attributes.items()))
         wanted = self._read_of(schema)

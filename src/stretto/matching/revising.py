@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,13 @@ from stretto.languages.afa import Scope, read_fence
 from stretto.languages.afa.builder import make_arc
 from stretto.matching.arcs import ArcChanges
 from stretto.matching.changing import Arcs
-from stretto.matching.compiled import Query
+from stretto.matching.compiled import Query, read
 from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.lateness import check_late
 from stretto.matching.life import Life
 from stretto.matching.line import Line
 from stretto.matching.lowered import Lowering
+from stretto.matching.meaning import check_same
 from stretto.matching.reorder import Cleanse, Released, check_span
 from stretto.matching.results import CHUNK
 from stretto.matching.signed import MatchLayout, OutputLayout, SignedLayout, free_name
@@ -613,10 +615,11 @@ class Revising(Line):
         self._running()
         assert isinstance(self._layout, MatchLayout)
         given = section.values["speculation"]
+        check_same(given.get("query"), self.lowering.query.parsed, partial(read, language=self.lowering.query.language))
         for name, value in self.lowering.identity(self._layout).items():
-            if given.get(name) != value:
+            if name != "query" and given.get(name) != value:
                 raise SnapshotError(
-                    f"the snapshot is of another query or other options: {name} is {given.get(name)} there, {value} here"
+                    f"the snapshot is of other options: {name} is {given.get(name)} there, {value} here"
                 )
         self._load(Section.of_bytes(section.arrays["operator"].tobytes()))
         self._layout = MatchLayout(self._layout.layout, self._layout.marks)

@@ -261,7 +261,7 @@ class Referred(p.Attribute):
     """
 
     reference: Reference | None = field(default=None, repr=False)
-    variable_span: Span | None = field(default=None, repr=False)
+    variable_span: Span | None = field(default=None, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return self.name == other.name if isinstance(other, p.Attribute) else NotImplemented

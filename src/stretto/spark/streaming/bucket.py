@@ -28,7 +28,7 @@ from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.spark.streaming.keeping import UNKNOWN, WAIT, AnyBucket, Settings
 from stretto.spark.streaming.packing import arrived, write_table
-from stretto.spark.streaming.runs import Run
+from stretto.spark.streaming.runs import ManyPatterns, Run
 from stretto.spark.streaming.signs import netted
 from stretto.spark.streaming.state import Owner
 from stretto.times import ticks_per_second
@@ -369,7 +369,8 @@ def query_owner(run: Run, settings: Settings) -> Owner:
     named = ["buckets", "time", "sequence", "time_unit", "event_id"]
     if settings.sign is not None:
         named.append("sign")
-    return Owner(run.text, columns, {name: getattr(settings, name) for name in named} | run.identity)
+    query = run.rows if isinstance(run, ManyPatterns) else run.text
+    return Owner(query, columns, {name: getattr(settings, name) for name in named} | run.identity, settings.late)
 
 
 def in_order(events: pa.Table, settings: Settings) -> pa.Table:

@@ -25,6 +25,7 @@ from stretto.matching.results import Layout
 from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
 from stretto.spark.revised import Plain, Revised
+from stretto.spark.streaming.state import line_of
 
 
 class Run(Protocol):
@@ -117,8 +118,22 @@ class ManyPatterns(Plain):
 
     @property
     def text(self) -> str:
-        rows = arrow_table(self.changes).to_pylist()
-        return "\n".join(f"{row['id']} from {row['since'] or 'the beginning'}: {row['query']}" for row in rows)
+        return "\n".join(line_of(*row) for row in self.rows)
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """For each pattern its id, its text, its language, since when it holds, and what else is known of it."""
+        known = arrow_table(self.changes).to_pylist()
+        return [
+            [
+                row.pop("id"),
+                row.pop("query"),
+                row.pop("language", None) or self.language,
+                _said(row.pop("since")),
+                *map(_said, row.values()),
+            ]
+            for row in known
+        ]
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -191,6 +206,11 @@ class OneClause:
 
     def start(self) -> Recognizing:
         return Recognizing(self.clause, self.attributes, sorts=True, budget=math.inf)
+
+
+def _said(value: Any) -> str | None:
+    """A value as the header of a state has it."""
+    return None if value is None else str(value)
 
 
 def run_of(task: dict[str, Any]) -> Run:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from stretto import frame
-from stretto.errors import SnapshotError
+from stretto.errors import SnapshotError, StrettoError
+from stretto.languages.afa.written import read_afa
+from stretto.matching.compiled import read
+from stretto.matching.meaning import changes
+from stretto.matching.recognizing import is_clause, read_clause
 
 MAGIC = b"STRBUCK\0"
 
@@ -53,12 +58,14 @@ def header_of(start: bytes) -> dict[str, Any]:
 class Owner(NamedTuple):
     """What a checkpoint belongs to."""
 
-    #: A query's text, patterns line by line, or a plan.
-    query: str
+    #: A query's text, or a plan; of patterns for each its id, its text, its language, and what else is known of it.
+    query: str | list[list[Any]]
     #: The columns with their types.
     columns: Mapping[str, str]
     #: What else a state depends on.
     settings: Mapping[str, Any]
+    #: What becomes of late events, which says which columns there are; ``None``: nobody knows.
+    late: str | None = None
 
     @property
     def header(self) -> dict[str, Any]:
@@ -73,16 +80,23 @@ class Owner(NamedTuple):
 
     def check(self, header: Mapping[str, Any]) -> None:
         """Raise a :class:`SnapshotError` unless a state with this header is the owner's."""
-        if header["query"] != self.query:
+        query = header["query"]
+        listed = isinstance(query, list)  # an earlier version had patterns line by line, and a digest of them
+        told = self._changes(query, header["settings"].get("language"))
+        if told != []:
+            own, other = _lines(self.query), _lines(query)
             raise SnapshotError(
                 "the checkpoint holds the state of another query, and nothing has been consumed\n"
-                f"  checkpoint: {_near(header['query'], self.query)}\n"
-                f"  query:      {_near(self.query, header['query'])}\n"
-                "hint: give this query a checkpoint of its own, or start the other one again; patterns that change while a query "
+                f"  checkpoint: {_near(other, own)}\n"
+                f"  query:      {_near(own, other)}\n"
+                + "".join(f"  changed:    {one}\n" for one in (told or ())[:_MOST])
+                + "hint: give this query a checkpoint of its own, or start the other one again; patterns that change while a query "
                 "runs go through stretto.spark.match_patterns, as a stream of changes"
             )
         for name, value in self.settings.items():
             before = header["settings"].get(name)
+            if listed and name == "patterns":
+                continue
             if before != value and name == "patterns":
                 raise SnapshotError(
                     "the checkpoint was written with other patterns (of the same texts), and nothing has been consumed\n"
@@ -96,6 +110,12 @@ class Owner(NamedTuple):
         if header["columns"] != self.columns:
             before = header["columns"]
             wrong = sorted(name for name in {*before, *self.columns} if before.get(name) != self.columns.get(name))
+            if header.get("late", self.late) != self.late and "side" in (header["late"], self.late):
+                raise SnapshotError(
+                    f"the checkpoint was written with late={header['late']!r}, and the query now has late={self.late!r}, with which "
+                    "late events come whole, with columns that the query does not read; nothing has been consumed\n"
+                    "hint: start it as before, or with a new checkpoint"
+                )
             raise SnapshotError(
                 "the checkpoint holds events with other columns: "
                 + ", ".join(
@@ -105,9 +125,55 @@ class Owner(NamedTuple):
                 + "; nothing has been consumed\nhint: cast the columns to what they were, or give a new checkpoint"
             )
 
+    def _changes(self, before: str | list[list[Any]], language: str | None) -> list[str] | None:
+        """What the query asks otherwise, in words; empty: nothing; ``None``: it is another one."""
+        if isinstance(self.query, str) or isinstance(before, str):
+            there, here = _lines(before), _lines(self.query)
+            return [] if there == here else _texts_differ(there, here, language) if self.query == here else None
+        known, own = ({row[0]: row for row in rows} for rows in (before, self.query))
+        told = [f"pattern '{name}' is gone" for name in known if name not in own]
+        told += [f"pattern '{name}' is new" for name in own if name not in known]
+        if told or [row[0] for row in before] != [row[0] for row in self.query]:
+            return told or None
+        for row, other in zip(before, self.query, strict=True):
+            differ = ["what is said of it differs"] if row[2:] != other[2:] else _texts_differ(row[1], other[1], row[2])
+            told += [f"pattern '{row[0]}': {one}" for one in (["what it asks"] if differ is None else differ)]
+        return told
+
+
+#: How many changes of patterns an error names.
+_MOST = 4
 
 #: How much of a long text an error shows, before and after the place where it differs.
 _SHOWN = 120
+
+
+def _lines(query: str | list[list[Any]]) -> str:
+    """A query as text; patterns are lines."""
+    return query if isinstance(query, str) else "\n".join(line_of(*row) for row in query)
+
+
+def _texts_differ(before: str | None, now: str | None, language: str | None) -> list[str] | None:
+    """What differs in the meaning of two texts of a language, as :func:`changes` tells it."""
+    if before == now:
+        return []
+    if before is None or now is None:
+        return None
+    readers: Mapping[str | None, Callable[[str], Any]] = {"match_recognize": read_clause, "afa": read_afa}
+    parsed = readers.get(language) or partial(_read, language=language)
+    try:
+        return changes(before, parsed(now), parsed)
+    except StrettoError:
+        return None
+
+
+def _read(text: str, language: str | None) -> Any:
+    return read_clause(text) if is_clause(text, language) else read(text, language)
+
+
+def line_of(name: str, text: str | None, language: str | None, since: str | None, *_: Any) -> str:
+    """A pattern as a line for people."""
+    return f"{name} from {since or 'the beginning'}: {text}"
 
 
 def _near(text: str, other: str) -> str:
