@@ -144,6 +144,24 @@ def test_windows_count_events_from_the_first_one_on(text: str) -> None:
     assert starts == [8]
 
 
+@pytest.mark.parametrize("text", ["A ; B", "A ; B AFTER 1 seconds"])
+def test_samples_are_the_same_whatever_the_micro_batches(text: str) -> None:
+    """Also where no event matters for a while: they are drawn by the numbers of events."""
+    query = f"SELECT * FROM S WHERE {text} WITHIN 5 seconds EVERY EVENT SAMPLE 1 SEED 3"
+    size = 120
+    kinds = ["AAAB"[at % 10] if at % 10 < 4 else "D" for at in range(size)]
+    table = pa.table({"type": kinds, "ts": range(size), "seq": range(size), "key": ["a"] * size, "x": range(size)})
+    right = bag(stretto.match(query, table, time="ts", sequence="seq", time_unit="s"))
+    assert len(right) == size // 10
+    bucket = make(query, table, "seconds")
+    found: list[str] = []
+    for at in range(size):
+        bucket.take(table.slice(at, 1), None)
+        found += bag_of(bucket, 1_000_000 * (at + 1))
+        bucket = restored(bucket)
+    assert sorted(found) == right
+
+
 def bag_of(bucket: Bucket, watermark: int | None) -> list[str]:
     return [row for table in bucket.advance(watermark) for row in bag(table)]
 

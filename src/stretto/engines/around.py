@@ -179,10 +179,9 @@ class HoldingRun(MachineRun):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing so far matters to what is to come: no match is held, and no window counts events from the first one on."""
-        panes = self.beside.panes
-        counts = panes is not None and panes.attribute is None and self.run.rows > 0
-        return not counts and not self.beside.holds and self.run.idle
+        """Whether nothing so far matters to what is to come: no match is held, and events are not numbered from the first one on."""
+        numbered = self.beside.numbers and self.run.rows > 0
+        return not numbered and not self.beside.holds and self.run.idle
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give all that is held."""

@@ -87,6 +87,8 @@ class Choice:
         self.scores = np.dtype(np.int64 if isinstance(asked, BoundBest) and asked.exact else np.float64)
         self.items = asked.score if isinstance(asked, BoundBest) else ()
         self.panes = panes
+        #: Whether it matters how many events came before: samples are drawn by their numbers, and windows may count them.
+        self.numbers = isinstance(asked, BoundSample) or (panes is not None and panes.attribute is None)
         self.bounded = scope.extent is not Extent.EVENT
         self.keys = [one for one in scope.groups if one.variable is None]
         self.groups = KeyTable([one.type for one in self.keys]) if self.keys and self.bounded else None

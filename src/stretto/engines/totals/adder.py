@@ -59,6 +59,8 @@ class Adder:
     ) -> None:
         self.asked = Asked(totals, starts=True)
         self.panes = totals.scope.panes
+        #: Whether it matters how many events came before: windows count them.
+        self.numbers = self.panes is not None and self.panes.attribute is None
         plan = self.asked.plan([frozenset(), *marks], apart=False, consume=Consume.NONE)
         self.state = State(plan, vary=bool(self.asked.parts), capacity=capacity, budget=budget)
         self.telling = Telling(self.asked, self.state, attributes, by_partition=False)
