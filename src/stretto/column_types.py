@@ -31,6 +31,24 @@ def type_named(text: str) -> pa.DataType:
     return pa.type_for_alias(text)
 
 
+#: Lists and structs may lie so deep inside of each other: deeper ones would end the recursions over types.
+DEEPEST = 100
+
+
+def is_too_deep(kind: pa.DataType) -> bool:
+    """Whether lists and structs lie deeper inside of each other than :data:`DEEPEST`; without recursion.
+
+    >>> is_too_deep(pa.list_(pa.struct({"a": pa.int64()})))
+    False
+    """
+    level = [kind]
+    for _ in range(DEEPEST):
+        level = [own.field(at).type for own in level if pa.types.is_nested(own) for at in range(own.num_fields)]
+        if not level:
+            return False
+    return True
+
+
 def without_views(kind: pa.DataType) -> pa.DataType:
     """A type with plain strings and bytes in place of views (what polars exports), also inside of lists and structs.
 

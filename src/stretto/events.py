@@ -11,7 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.arguments import check_arguments
-from stretto.column_types import all_fields, family, field_types, type_named, with_fields, without_views
+from stretto.column_types import (
+    DEEPEST,
+    all_fields,
+    family,
+    field_types,
+    is_too_deep,
+    type_named,
+    with_fields,
+    without_views,
+)
 from stretto.errors import DataError, OptionError, hinted
 
 #: Where batches tell the types: who has said so, and what to do where a later batch contradicts (:func:`conform`).
@@ -130,8 +139,14 @@ def as_table(events: Any) -> pa.Table:
         What was given is not a table of events, a column's values have no common type, or two columns one name.
     """
     _refuse_plans(events)
-    table = _as_table(events)
+    try:
+        table = _as_table(events)
+    except RecursionError as error:
+        raise DataError(
+            f"the events have lists or dicts nested more than {DEEPEST} deep: leave that column out, or keep it as text"
+        ) from error
     _named_once(table.column_names)
+    refuse_deep(table.schema)
     for i, own in enumerate(table.schema):
         plain = without_views(own.type)
         if plain != own.type:
@@ -153,6 +168,15 @@ def _refuse_plan(own: type) -> None:
             "a Spark DataFrame is matched on Spark: stretto.spark.match(df, query, time='…'); to have its events in this process, "
             "give df.toArrow()"
         )
+
+
+def refuse_deep(schema: pa.Schema) -> None:
+    """Raise a :class:`DataError` where lists and structs are nested without an end that anybody could mean."""
+    for own in schema:
+        if pa.types.is_nested(own.type) and is_too_deep(own.type):
+            raise DataError(
+                f"column '{own.name}' has lists or structs nested more than {DEEPEST} deep: leave it out, or keep it as text"
+            )
 
 
 def _named_once(names: list[str]) -> None:
@@ -205,6 +229,8 @@ def _from_rows(rows: list[Any]) -> pa.Table:
     columns = {}
     for name in names:
         values = [row.get(name) for row in rows]
+        if any(map(_leads_deep, values)):
+            raise RecursionError  # Arrow would look for a type of it for minutes
         try:
             columns[str(name)] = _from_values(values)
         except OverflowError as error:
@@ -214,6 +240,14 @@ def _from_rows(rows: list[Any]) -> pa.Table:
         if pa.types.is_timestamp(columns[str(name)].type):
             _one_clock(values, name)
     return pa.table(columns)
+
+
+def _leads_deep(value: Any) -> bool:
+    """Whether the first values inside of lists and dicts lead deeper than types may."""
+    depth = 0
+    while isinstance(value, list | tuple | dict) and value and depth <= DEEPEST:
+        value, depth = next(iter(value.values() if isinstance(value, dict) else value)), depth + 1
+    return depth > DEEPEST
 
 
 def _from_values(values: list[Any]) -> pa.Array:

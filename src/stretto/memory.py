@@ -13,10 +13,11 @@ SMALL = 64 << 20
 def available(root: Path = Path("/")) -> int | None:
     """Bytes that the process can still take without taking them from others; ``None`` where the system does not say.
 
-    The least of what the control groups of the process leave (version 2 and 1, without the file cache that they can drop) and of
-    what the kernel calls available. ``root`` is where ``proc`` and ``sys`` are.
+    The least of what the control groups of the process leave (version 2 and 1, without the file cache that they can drop), of
+    what the kernel calls available, and of what limits of the process leave (``ulimit -v`` and ``-d``). ``root`` is where ``proc``
+    and ``sys`` are.
     """
-    known = [left for left in (*_of_groups(root), _of_machine(root)) if left is not None]
+    known = [left for left in (*_of_groups(root), *_of_process(root), _of_machine(root)) if left is not None]
     return max(0, min(known)) if known else None
 
 
@@ -36,6 +37,21 @@ def _of_machine(root: Path) -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if root == Path("/") else None
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def _of_process(root: Path) -> Iterator[int]:
+    """What is left of the limits of the process on its addresses and on its data."""
+    used: dict[str, int] = {}
+    for line in _lines(root / "proc/self/status"):
+        name, _, value = line.partition(":")
+        if name in ("VmSize", "VmData"):
+            used[name] = int(value.split()[0]) << 10
+    for line in _lines(root / "proc/self/limits"):
+        for told, name in (("Max address space", "VmSize"), ("Max data size", "VmData")):
+            if line.startswith(told) and name in used:
+                soft = line[len(told) :].split()[0]
+                if soft.isdecimal():
+                    yield int(soft) - used[name]
 
 
 def _of_groups(root: Path) -> Iterator[int]:

@@ -104,7 +104,8 @@ def _of_ceql(choose: Seeded, one: ceql.Case) -> Case:
     query = ceql_language.parse(text)
     chosen = None if query.items is None else [item.variable for item in query.items]
     bound = list(a.variables(query.pattern)) if chosen is None else chosen
-    single = [name for name in bound if not a.holds_several(query.pattern, name)]
+    several = a.holding_several(query.pattern)
+    single = [name for name in bound if name not in several]
     select, rest = text.split(" FROM ", 1)
     strategy = "" if query.strategy == "ALL" else f"{query.strategy} "
     window = query.window if query.consume == "NONE" and not any(a.ends(query.pattern)) else None

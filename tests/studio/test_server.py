@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 from pyarrow import parquet as pq
 from starlette.testclient import TestClient
 
+import stretto
 from stretto.studio import server
 from stretto.studio.folder import Folder
 from stretto.studio.server import Studio, application
@@ -366,3 +368,27 @@ def test_a_process_that_ends_in_the_middle_of_an_answer(monkeypatch: pytest.Monk
     worker = Worker()
     with pytest.raises(WorkerError, match="its process has ended"):
         worker.ask("check", {"text": QUERY}, 60)
+
+
+def test_names_that_are_none_are_refused(client: TestClient) -> None:
+    asked(client, "open", data="events.parquet", roles={"time": "t"})
+    long = "x" * 5_000
+    for name in (f"{long}.txt", f"{long}/a.txt", "a\0.txt"):
+        for told in (
+            refused(client, "save", kind="query", text=QUERY, name=name, replace=False)["message"],
+            refused(client, "open", data=name, roles=NO_ROLES)["message"],
+        ):
+            assert "is no path of a file" in told
+            assert len(told) < 200
+    json_headers = {"content-type": "application/json"}
+    saving = {"kind": "query", "text": QUERY, "name": "\ud800", "replace": False, "opened": 1}
+    for call, body in (
+        ("save", saving),
+        ("open", {"data": "\ud800", "roles": {}}),
+        ("open", {"data": "a", "roles": {"\ud800": 1}}),
+    ):
+        answer = client.post(f"/api/{call}", content=json.dumps(body), headers=json_headers)
+        assert (answer.status_code, answer.json()["error"]["message"]) == (400, "the content is no JSON")
+    for name, reason in ((long, "File name too long"), ("\ud800", "surrogates not allowed")):
+        with pytest.raises(stretto.OptionError, match=rf"is no path of a file: .*{reason}"):
+            stretto.match(QUERY, name)

@@ -234,10 +234,10 @@ def _of_types(step: Asks, events: Events, chain: Chain) -> int:
     assert not isinstance(parsed, RowQuery | Afa)
     read: Any = pa.scalar(True)
     if schema.stream is not None and not parsed.any_stream:
-        read = pc.is_in(events.table.column(schema.stream), pa.array(parsed.streams))
+        read = pc.is_in(events.table.column(schema.stream).cast(pa.string()), pa.array(parsed.streams))
     typed: Any = pa.scalar(True)
     if step.types and events.kinds is not None:
-        typed = pc.is_in(events.kinds, pa.array(step.types))
+        typed = pc.is_in(events.kinds.cast(pa.string()), pa.array(step.types))
     elif step.types and not parsed.any_stream:
         typed = pa.scalar(not {*step.types}.isdisjoint(parsed.streams))
     both = pc.and_(read, typed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import glob
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 
 from stretto.column_types import without_views
 from stretto.errors import DataError, OptionError, hinted
+from stretto.events import refuse_deep
 from stretto.matching.derived import Derived
 
 if TYPE_CHECKING:
@@ -170,6 +172,8 @@ class Source:
                     if isinstance(piece, int):
                         yield piece
                     elif piece.num_rows:
+                        if fragment.format.default_extname == "json":
+                            piece.validate(full=True)  # Arrow takes any bytes for text in JSON
                         yield self._fitted(piece, names)
             except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
                 raise DataError(f"{getattr(fragment, 'path', 'the dataset')}: {error}") from error
@@ -284,11 +288,24 @@ def _with_dictionaries(fragment: ds.ParquetFileFragment, names: list[str]) -> ds
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
+def check_path(path: str | Path) -> None:
+    """Raise an :class:`OptionError` for what the system takes for no path at all: too long a name, half a character, a NUL."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    except (OSError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) else str(error)
+        name = ascii(str(path))
+        raise OptionError(f"{name if len(name) < 100 else name[:80] + '…'} is no path of a file: {told}") from error
+
+
 def _expanded(path: str | Path, format: str | None) -> dict[str, str]:
     """The files that a path names, in order, and the folder from which ``key=value`` folders count."""
     text = str(path)
     if "://" in text:
         raise OptionError(f"'{text}' is no path of this machine: give pyarrow.dataset.dataset('{text}', …)")
+    check_path(text)
     found = Path(text)
     if found.is_dir():
         files = sorted(one for one in found.rglob("*") if one.is_file() and not _is_hidden(one.relative_to(found)))
@@ -352,7 +369,16 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
             parts.append(_dataset(path, base, kind, folders, given))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise DataError(f"{path}: {error if Path(path).stat().st_size else 'the file is empty'}") from error
+    for path, part in zip(paths, parts, strict=True):
+        try:
+            refuse_deep(part.schema)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
     if kind == "csv":
+        for path, part in zip(paths, parts, strict=True):
+            for own in part.schema:
+                if pa.types.is_binary(own.type) and own.name not in given:
+                    raise DataError(_no_text(path, own.name))
         other = _unguessed(paths, parts, [*given, *folders])
         if other:
             parts = [_dataset(path, base, kind, folders, other | given) for path in paths]
@@ -363,6 +389,22 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
                 hinted(f"there is no column '{name}' to give a type", name, made.schema.names, kind="column")
             )
     return made
+
+
+def _no_text(path: str, name: str) -> str:
+    """What is wrong with a CSV file in which a column has bytes that are no text."""
+    with pa.input_stream(path) as file:
+        text: bytes = file.read()
+    line = 0
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+    where = f"{path}, line {line}" if line else path
+    return (
+        f"{where}: column '{name}' has bytes that are no UTF-8: write the file anew in UTF-8, such as "
+        f"iconv -f latin1 -t utf-8 {Path(path).name} > new.csv"
+    )
 
 
 def _dataset(

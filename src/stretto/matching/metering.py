@@ -288,19 +288,20 @@ class Width:
         if not self._measured and self._bytes > MEASURED:
             self._measure(piece)
         if self._cell.size != len(marks):
-            self._cell = np.array([self._of_labels(labels) for labels in marks], np.float64)
+            of = self._of_variables()
+            sizes = (sum(of[variable] for variable in labels if variable in of) for labels in marks)
+            self._cell = np.fromiter(sizes, np.float64, len(marks))
         return size + float(np.dot(np.bincount(piece.mark, minlength=len(marks)), self._cell))
 
     @property
     def rates(self) -> tuple[float, float]:
         """Bytes of a row, and at most of each event that a variable holds, as far as they are known."""
         places = 8.0 if self._layout.positions or self._layout.summary else 0.0
-        every = frozenset(variable for variable, _ in self._layout.variables)
-        return float(self._row), places + self._of_labels(every)
+        return float(self._row), places + sum(self._of_variables().values())
 
-    def _of_labels(self, labels: frozenset[str]) -> float:
-        chosen = [attributes for variable, attributes in self._layout.variables if variable in labels]
-        return sum(self._of[name] for names in chosen for name in names)
+    def _of_variables(self) -> dict[str, float]:
+        """Bytes of an event as each variable shows it."""
+        return {variable: sum(self._of[name] for name in names) for variable, names in self._layout.variables}
 
     def _measure(self, piece: Matches) -> None:
         self._measured = True

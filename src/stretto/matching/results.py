@@ -477,8 +477,12 @@ def build_tables(
             columns = _window_columns(matches, layout)
             columns += _position_columns(matches, order) if layout.positions else []
             columns += _shared_columns(matches, layout, rows)
+            holding: dict[str, list[int]] = {variable: [] for variable, _ in layout.variables}
+            for mark, labels in enumerate(marks) if holding else ():
+                for variable in labels & holding.keys():
+                    holding[variable].append(mark)
             for variable, attributes in layout.variables:
-                columns.append(_variable_column(matches, variable, attributes, rows, marks))
+                columns.append(_variable_column(matches, attributes, rows, len(marks), holding[variable]))
             if isinstance(layout.query, BoundSase) and layout.returns:
                 columns += _returned(matches, layout.query, rows, marks, order)
             if layout.timeouts:
@@ -612,10 +616,10 @@ def _lists(offset: I64, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offset.astype(np.int32)), values)
 
 
-def _variable_column(
-    found: Matches, variable: str, attributes: Sequence[str], rows: Rows, marks: Sequence[frozenset[str]]
-) -> pa.Array:
-    holds = np.array([variable in labels for labels in marks], np.bool_)
+def _variable_column(found: Matches, attributes: Sequence[str], rows: Rows, marks: int, holding: list[int]) -> pa.Array:
+    """The events of a variable, which those of some of the ``marks`` hold."""
+    holds = np.zeros(marks, np.bool_)
+    holds[holding] = True
     mine = holds[found.mark]
     counts = np.zeros(found.position.size + 1, np.int64)
     np.cumsum(mine, out=counts[1:])

@@ -17,7 +17,7 @@ from stretto.engines.afa.between import Changes
 from stretto.engines.afa.compiled import Roles, Texts
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
-from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, hinted
+from stretto.errors import DataError, LimitError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import Schema, as_table, conform, require
 from stretto.explaining.afa import draw_afa, explain_afa, explain_ahead
 from stretto.explaining.answer import Answer
@@ -403,7 +403,12 @@ class Revising(Line):
                 changes = Changes.none() if stream is None else stream.changes()
                 if pairs:
                     changes = self._with_punctuations(changes, pairs, table.num_rows)
-                self._carry_out(table, changes, stream)
+                before = self.position
+                try:
+                    self._carry_out(table, changes, stream)
+                except (DataError, LimitError) as error:
+                    error.args = (f"{error}\n{_taken(before, self.position, table.num_rows)}",)
+                    raise
         except BaseException:
             if self._afa is not None:
                 self._layout.cut(self.position)
@@ -717,6 +722,14 @@ def _check(afa: Afa, own: Mapping[str, Any]) -> None:
 
 def _refuse(at: int) -> None:
     raise AssertionError(f"change {at} is of no arc")
+
+
+def _taken(first: int, end: int, rows: int) -> str:
+    """Which rows of a push an error has left behind it as taken, numbered as the matcher counts them."""
+    if first == end:
+        return "no row of this push was taken" if rows > 1 else "the row was not taken"
+    told = f"row {first} was" if end == first + 1 else f"rows {first} to {end - 1} were"
+    return f"{told} taken, and the next call gives their output; row {end} and those behind it were not"
 
 
 def _left_out(refused: list[StrettoError]) -> StrettoError:

@@ -284,9 +284,8 @@ def _read_error(told: str, asked: Rewritten, statement: Statement) -> tuple[str,
         named = re.search(r'"([^"]+)"|name (\w+)', message)
         return message, None if named is None else statement.place(named[1] or named[2])
     text = str(asked)
-    begin = 0
-    for _ in range(int(found[1]) - 1):
-        begin = text.index("\n", begin) + 1
+    lines = text.splitlines(keepends=True)
+    begin = sum(map(len, lines[: int(found[1]) - 1]))  # DuckDB may speak of a text of its own, which is longer
     shown, caret = found["line"], len(found["caret"]) - len(f"LINE {found[1]}: ")
     if shown.startswith("..."):
         shown, caret = shown[3:], caret - 3

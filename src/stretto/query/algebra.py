@@ -11,6 +11,7 @@ Every node is immutable, compares by value (source spans aside) and prints as CE
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -350,36 +351,46 @@ def is_one_event(pattern: Pattern) -> bool:
     return isinstance(pattern, Atom) or (isinstance(pattern, Or) and all(map(is_one_event, pattern.alternatives)))
 
 
-def holds_several(pattern: Pattern, variable: str) -> bool:
-    """Whether a variable may hold several events of a match.
+def holding_several(pattern: Pattern) -> set[str]:
+    """The variables that may hold several events of a match.
 
     >>> one, two = Atom("A"), As(Plus(Atom("B")), "x")
-    >>> [holds_several(Sequence((one, two), (False,)), name) for name in ("A", "B", "x")]
-    [False, True, True]
+    >>> sorted(holding_several(Sequence((one, two), (False,))))
+    ['B', 'x']
     """
-    most: dict[int, tuple[float, float]] = {}  # events, and of these those of the variable
+    most: dict[int, tuple[float, dict[str, float]]] = {}  # events, and of these those of each variable
 
     def visit(node: Pattern) -> Pattern:
         below = [most[id(child)] for child in children(node)]
         match node:
             case Atom():
-                found = (1.0, 1.0 if variable in node.labels else 0.0)
+                found = (1.0, dict.fromkeys(node.labels, 1.0))
             case Not():
-                found = (0.0, 0.0)
+                found = (0.0, {})
             case Sequence():
-                found = (sum(every for every, _ in below), sum(own for _, own in below))
+                found = (sum(every for every, _ in below), _joined([own for _, own in below], operator.add))
             case Plus() | Repeat():
                 times = math.inf if isinstance(node, Plus) or node.most is None else float(node.most)
-                found = (below[0][0] * times, below[0][1] * times if below[0][1] else 0.0)
+                every, own = below[0]
+                found = (every * times, {name: count * times for name, count in own.items() if count})
             case As(_, name):
-                found = (below[0][0], below[0][0] if name == variable else below[0][1])
+                found = (below[0][0], {**below[0][1], name: below[0][0]})
             case _:
-                found = (max(every for every, _ in below), max(own for _, own in below))
+                found = (max(every for every, _ in below), _joined([own for _, own in below], max))
         most[id(node)] = found
         return node
 
     fold(pattern, visit, rebuild=False)
-    return most[id(pattern)][1] > 1
+    return {name for name, count in most[id(pattern)][1].items() if count > 1}
+
+
+def _joined(counts: list[dict[str, float]], both: Callable[[float, float], float]) -> dict[str, float]:
+    """Numbers by variable of several sub-patterns as one."""
+    found: dict[str, float] = {}
+    for one in counts:
+        for name, count in one.items():
+            found[name] = both(found.get(name, 0.0), count)
+    return found
 
 
 def unnamed(pattern: Pattern) -> Pattern:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stretto.errors import OptionError
-from stretto.matching.files import kind_of
+from stretto.matching.files import check_path, kind_of
 
 #: Files that are listed.
 MOST_FILES = 500
@@ -74,10 +74,13 @@ class Folder:
         Raises
         ------
         OptionError
-            It lies outside.
+            It lies outside, or is no name of a file.
         """
-        if "\x00" in name or not (found := (self.path / name).resolve()).is_relative_to(self.path):
+        check_path(name)
+        found = (self.path / name).resolve()
+        if not found.is_relative_to(self.path):
             raise OptionError(f"'{name}' lies outside of the folder that the studio was given")
+        check_path(found)
         return found
 
     def data(self, name: str) -> Path:

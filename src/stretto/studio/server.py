@@ -295,6 +295,7 @@ async def _arguments(request: Request, types: Mapping[str, type]) -> dict[str, A
             raise BadRequest(f"a request of more than {_LONGEST_REQUEST:,} bytes is refused")
     try:
         given = json.loads(body)
+        json.dumps(given, ensure_ascii=False).encode()  # half a character, "\ud800", is none
     except (ValueError, RecursionError) as error:
         raise BadRequest("the content is no JSON") from error
     if not isinstance(given, dict) or set(given) != set(types):

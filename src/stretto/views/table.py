@@ -23,6 +23,9 @@ from stretto.views.html import table as html_table
 from stretto.views.text import clean
 from stretto.views.view import View
 
+#: So many characters are as wide as a line of text may be asked for.
+WIDEST = 10_000
+
 
 @dataclass(frozen=True)
 class _Column:
@@ -63,6 +66,8 @@ def show(matches: Any, *, rows: int = 20, events: int = 5, width: int | None = N
     whole = as_table(matches)
     if rows < 0 or events < 1:
         raise OptionError(f"show(rows={rows}, events={events}): rows is 0 or more, and events at least 1")
+    if width is not None and not 1 <= width <= WIDEST:
+        raise OptionError(f"show(width={width}): the width is a number of characters, from 1 to {WIDEST:,}")
     count = whole.num_rows
     part = whole.slice(0, rows or count)
     more = f", {part.num_rows:,} shown" if part.num_rows < count else ""

@@ -104,7 +104,7 @@ def lower(
 
 def _asked(selection: Selection, clauses: Clauses, formula: PatternPart, shown: Sequence[str] | None) -> Asked | None:
     """What is asked of all matches together, which must suit the formula."""
-    several = {name for name in formula.bound if a.holds_several(formula.pattern, name)}
+    several = a.holding_several(formula.pattern)
     variables = Variables(formula.bound, several, formula.absent - formula.bound)
     keys = {
         key.shown if isinstance(key, JoinedKey) else key.text: key.name if isinstance(key, JoinedKey) else key.text
