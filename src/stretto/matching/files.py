@@ -157,6 +157,8 @@ class Source:
 
         ``coded``: columns of strings may come as dictionaries. Memory: some row groups of the columns.
         """
+        from pyarrow.dataset import FileFragment
+
         names = names or self.schema.names[:1]  # rows without columns could not be counted
         for fragment, schema in self._fragments():
             read = [own for name in names for own in self.derived.made_of(name)]
@@ -172,7 +174,7 @@ class Source:
                     if isinstance(piece, int):
                         yield piece
                     elif piece.num_rows:
-                        if fragment.format.default_extname == "json":
+                        if isinstance(fragment, FileFragment) and fragment.format.default_extname == "json":
                             piece.validate(full=True)  # Arrow takes any bytes for text in JSON
                         yield self._fitted(piece, names)
             except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
