@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.errors import DataError
+
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
 _DECIMAL = re.compile(r"decimal(128|256)\((\d+), (-?\d+)\)")
 
@@ -236,6 +238,28 @@ def unified(kinds: Iterable[pa.DataType]) -> pa.DataType | None:
                 found = pa.unify_schemas(both, promote_options="permissive").field(0).type
             except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
                 return None
+    return found
+
+
+def as_key(column: Any, kind: pa.DataType, name: str) -> Any:
+    """A column of a key as the type that its columns have in common; an integer stays the number that it is.
+
+    Raises
+    ------
+    DataError
+        An integer is none of the numbers of floating point.
+    """
+    own = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_floating(kind) and pa.types.is_integer(own)):
+        return column.cast(kind)
+    whole = column.cast(own)
+    found = whole.cast(kind, safe=False)
+    other = pc.invert(pc.equal(found.cast(own, safe=False), whole))
+    if pc.any(other).as_py():
+        raise DataError(
+            f"the key '{name}' compares integers with {kind}, which has no {whole.filter(other)[0]}: "
+            "give its columns one type, such as int64 or a decimal"
+        )
     return found
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stretto.arguments import check_arguments
 from stretto.column_types import (
@@ -315,4 +316,45 @@ def require(known: pa.Table | Collection[str], name: str, role: str) -> None:
     """Raise a :class:`DataError` unless a table, or columns by name, have the one that plays ``role``."""
     names = known.column_names if isinstance(known, pa.Table) else known
     if name not in names:
-        raise DataError(hinted(f"the events have no column '{name}' ({role})", name, names, kind="column"))
+        told = f"the events have no column '{name}' ({role})"
+        if role == "type":
+            raise DataError(f"{told}; {without_types(known)}")
+        raise DataError(hinted(told, name, names, kind="column"))
+
+
+#: Columns that may tell the types of events: how many are named, how many texts they have at most, and how many of these are named.
+_NAMED, _FEW, _SHOWN = 3, 50, 3
+
+#: How many events are looked at for such columns.
+_LOOKED_AT = 10_000
+
+
+def without_types(known: pa.Table | Mapping[str, pa.DataType] | Collection[str]) -> str:
+    """What to do where no column has the name of that which tells types: the columns of few texts, and ``type=None``.
+
+    >>> print(without_types(pa.table({"event": ["login", "logout", "login"], "user": ["ann", "bob", "cy"]})))
+    name the one that tells types, type='event' ('login', 'logout'), or give type=None: every event's type is the name of its stream
+    """
+    texts: dict[str, list[str]] = {}
+    if isinstance(known, pa.Table):
+        for one, column in zip(known.column_names, known.slice(0, _LOOKED_AT).columns, strict=True):
+            if _is_text(column.type):
+                values = pc.unique(column.cast(pa.string()).drop_null()).to_pylist()
+                if 0 < len(values) <= min(_FEW, max(1, column.length() - 1)):
+                    texts[one] = values
+    elif isinstance(known, Mapping):
+        texts = {one: [] for one, kind in known.items() if isinstance(kind, pa.DataType) and _is_text(kind)}
+    chosen = sorted(texts, key=lambda one: (len(texts[one]) == 1, len(texts[one])))[:_NAMED]
+    told = [f"type='{one}'" + (f" ({_some(texts[one])})" if texts[one] else "") for one in chosen]
+    names = known.column_names if isinstance(known, pa.Table) else list(known)
+    which = " or ".join(told) if told else f"type='…' (known columns: {', '.join(map(str, names))})"
+    return f"name the one that tells types, {which}, or give type=None: every event's type is the name of its stream"
+
+
+def _some(values: Sequence[str]) -> str:
+    return ", ".join([*map(repr, values[:_SHOWN]), *(["…"] if len(values) > _SHOWN else [])])
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))

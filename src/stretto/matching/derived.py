@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.column_types import unified, with_fields
+from stretto.column_types import as_key, unified, with_fields
 from stretto.errors import DataError, hinted
 from stretto.events import require
 from stretto.query.query import JoinedKey
@@ -82,7 +82,7 @@ class Derived:
             return None
         told = found.column(self.told_by).cast(pa.string())
         where = [pc.equal(told, name) for name, _ in key.parts]
-        return pc.case_when(pc.make_struct(*where), *(column.cast(kind) for column in columns))
+        return pc.case_when(pc.make_struct(*where), *(as_key(column, kind, key.name) for column in columns))
 
     def _of_one_stream(self, table: pa.Table, key: JoinedKey) -> pa.ChunkedArray | None:
         attribute = dict(key.parts).get(str(self.only))

@@ -19,6 +19,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Program, Run
 from stretto.engines.latest.runner import LatestRunner
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.shared.intake import Intake
 from stretto.engines.shared.windows import as_measured, measured_type, values_of
 from stretto.engines.timeouts import TimeoutRun
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, warn
@@ -484,6 +485,8 @@ class Ordered(Line):
             value = values_of(pa.array([time], kind), name, run.rows)[0].item()
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
+        if isinstance(run, Intake):
+            run.advanced = value
         yield from self._tables(run.reach(value))
         self._forget()
 

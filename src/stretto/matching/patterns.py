@@ -545,8 +545,8 @@ class PatternSet:
         at = int(late.argmax())
         before = Instant.numbered(reached[at].item(), self._kind)
         raise DataError(
-            f"'{self._time}' is {column[at]} at row {self._running.rows + at}, and the stream has come to {before}; events must come "
-            "in the order of their time (or pass late='drop')"
+            f"'{self._time}' is {column[at]} at row {self._running.rows + at}, and the stream has come to {before}: the "
+            "event is late; events come in the order of time, and none behind advance() (or pass late='drop')"
         )
 
     def _read(self, table: pa.Table, found: list[Checked]) -> Iterator[pa.Table]:

@@ -140,6 +140,7 @@ def undecided(variables: Iterable[str]) -> QueryError:
     """The error where runs of one complex event disagree on which events some variables hold."""
     names = " or ".join(sorted(variables))
     return QueryError(
-        f"the same events are one match whether one of them belongs to {names} or not, so that what they add up to is not known",
+        f"after the same events one way to a match has one of them in {names} and another has not, so that what they add up to is "
+        "not known as they come",
         hint="valuations=True takes each way by itself; or give the variables conditions that tell them apart",
     )

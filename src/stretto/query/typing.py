@@ -83,6 +83,10 @@ _DIGITS = 400  #: more digits before or after the point than any type holds
 _COMPUTED = {"string": "string", "bool": "truth value", "time": "time", "instant": "time", "duration": "duration"}
 
 
+#: Functions of several events, which no condition on one of them has.
+_AGGREGATES = ("count", "sum", "avg", "min", "max")
+
+
 @dataclass(frozen=True)
 class _Typed:
     """An operand with its kind; ``source`` is the type of the attribute that it is, or of the times that it gives."""
@@ -394,6 +398,8 @@ class _Checker(p.Visitor):
         if node.name not in known:
             names = [*known, *TABLE]
             hint = suggestion(node.name, names, kind="function") or "register one with @stretto.function"
+            if node.name in _AGGREGATES:
+                hint = "this condition asks one event by itself; SASE+ adds up over a repetition: count(a[]) > 1, sum(a[].x) > 9"
             raise self.error(f"unknown function '{node.name}'", node.span, hint)
         function = known[node.name]
         if len(node.arguments) != function.parameters:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.column_types import as_key
 from stretto.columns.keys import KeyTable
 from stretto.columns.nullable import key_parts
 from stretto.engines.api import Matches, TimedOut, offsets
@@ -243,7 +244,7 @@ class LatestRunner(Intake):
             if pa.types.is_dictionary(column.type) and column.type.value_type != kind:
                 column = column.cast(column.type.value_type)
             if not pa.types.is_dictionary(column.type):
-                column = column.cast(kind)
+                column = as_key(column, kind, key.name)
             if at in self._nullable:
                 nulls[at] = pa.repeat(pa.scalar(False), table.num_rows)
                 if key.optional:

@@ -134,6 +134,8 @@ class Intake:
         self.rows = 0
         self.late = 0
         self.last_time: int | float | None = None
+        #: How far a punctuation has moved time, which an error about a late event says; ``None``: none has.
+        self.advanced: int | float | None = None
         self.last_measure: int | float | None = None
         self.broken = False
         self.swept_at = 0  #: the rows at the last sweep now and then
@@ -366,6 +368,11 @@ class Intake:
         if falls.any() or (last is not None and chosen[0] < last):
             at = 0 if last is not None and chosen[0] < last else int(falls.argmax()) + 1
             row = self.rows + (at if member is None else int(np.flatnonzero(member)[at]))
+            if self.advanced is not None and name == self.schema.time and not at and chosen[0] < self.advanced:
+                raise DataError(
+                    f"row {row} is late: '{name}' is {chosen[at]}, and advance() has said that nothing before {self.advanced} comes; "
+                    "advance no further than what may still come, or pass late='drop'"
+                )
             raise DataError(
                 f"'{name}' decreases from {chosen[at - 1] if at else last} to {chosen[at]} at row {row}; {why}"
             )

@@ -6,6 +6,7 @@ import re
 
 from lark import UnexpectedInput
 
+from stretto.errors import Span
 from stretto.languages.ceql.lowering import RELATES
 from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
@@ -54,6 +55,9 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     return (
         found.unterminated()
         or _misspelt_before(found)
+        or _arrow(found)
+        or _aggregate(found)
+        or _conditions_in_where(found)
         or _between_events(found)
         or _without_brackets(found)
         or found.interval()
@@ -94,6 +98,36 @@ def _eql_hint(found: d.Unexpected) -> str | None:
     return None
 
 
+_AGGREGATE = re.compile(r"(?<!\w)(?P<function>count|sum|avg|min|max)\s*(?:\(\s*)?\Z", re.IGNORECASE)
+
+
+def _aggregate(found: d.Unexpected) -> Mistake | None:
+    """``FILTER COUNT(a) > 1``, ``a[count(DISTINCT x) > 1]``: a condition on several events."""
+    word, before = found.word, found.before(_AGGREGATE)
+    opens = word == "(" and "LSQB" in found.expected
+    distinct = found.text[: found.span.start].rstrip().upper().endswith("DISTINCT") and "RPAR" in found.expected
+    if before is None and not distinct:
+        return None
+    if not (opens or distinct or word.upper() == "DISTINCT"):
+        return None
+    return Mistake(
+        "CEQL asks each event by itself, and has no condition on what a repetition adds up to",
+        found.span,
+        "SASE+ has some: PATTERN SEQ(A+ a[], B b) WHERE … { count(a[]) > 1 and sum(a[].x) > 9 }, MATCH_RECOGNIZE also "
+        "COUNT(DISTINCT A.x); in CEQL A{2,} counts events",
+    )
+
+
+def _arrow(found: d.Unexpected) -> Mistake | None:
+    """``A -> B``: a sequence of another language."""
+    here = found.expected & {"SEMICOLON", "NAME"} and "AND" not in found.expected
+    return (
+        found.arrow("one event after another is A ; B", "A ; B for any events between, A : B for none")
+        if here
+        else None
+    )
+
+
 _OPERATOR = r"(?:==|!=|<>|<=|>=|=|<|>|\bIN\b|\bLIKE\b|\bBETWEEN\b|\bIS\b)"
 _MEMBER_AHEAD = re.compile(
     rf"\.\s*(?P<attribute>\w+)\s*(?P<rest>{_OPERATOR}\s*(?P<other>[^\W\d]\w*\s*[.\[])?)", re.IGNORECASE
@@ -116,6 +150,40 @@ def _between_events(found: d.Unexpected) -> Mistake | None:
 
 def _is_operator(word: str) -> bool:
     return re.fullmatch(_OPERATOR, word, re.IGNORECASE) is not None
+
+
+_IN_WHERE = re.compile(r"\bWHERE\s+(?P<formula>.*)\Z", re.IGNORECASE | re.DOTALL)
+_COMPARED = re.compile(
+    rf"(?:\w+\.)?(?<!\w)(?P<name>[^\W\d]\w*)\s*(?:\[\s*(?P<inside>\w+)\s*)?(?P<sign>{_OPERATOR}|\bNOT\b)\s*(?P<value>'[^'\n]*'|-?\d[\d.]*)?",
+    re.IGNORECASE,
+)
+
+
+def _conditions_in_where(found: d.Unexpected) -> Mistake | None:
+    """``WHERE event = 'X'``, ``WHERE (A ; B) AND a.x > 5``: conditions in the place of the formula."""
+    text, span, expected = found.text, found.span, found.expected
+    before = _IN_WHERE.search(text[: span.start])
+    if before is None or re.search(
+        r"\b(?:FILTER|PARTITION|WITHIN|CONSUME|LIMIT|KEEP)\b", before["formula"], re.IGNORECASE
+    ):
+        return None
+    told = "WHERE is a formula over types of events, such as A AS a ; B AS b; conditions on their attributes stand in FILTER"
+    if found.word.upper() == "AND" and "SEMICOLON" in expected:
+        return Mistake(told, span, "write WHERE A AS a ; B AS b FILTER a[price > 5] AND b[price < 3]")
+    # What stands before may have been read as a type, or as a stream and a '>', or as a variable called LIKE.
+    begin = before.start("formula")
+    compared = next((one for one in _COMPARED.finditer(text, begin) if one.start() <= span.start < one.end() + 1), None)
+    if compared is None or not expected & {"SEMICOLON", "NAME", "LSQB"}:
+        return None
+    name, value = compared["inside"] or compared["name"], compared["value"] or "…"
+    sign = compared["sign"].upper()
+    asked = f"{name} {sign} {value}"
+    hint = f"write WHERE A AS a FILTER a[{asked}]"
+    if compared["inside"]:
+        hint = f"write WHERE A AS {compared['name']} FILTER {compared['name']}[{asked}]"
+    elif sign in ("=", "==") and re.fullmatch(r"'[^\W\d]\w*'", value):
+        hint += f"; or WHERE {value[1:-1]}, if the column '{name}' tells the types of events (type='{name}')"
+    return Mistake(told, Span(compared.start("sign"), compared.end("sign")), hint)
 
 
 _NAME_BEFORE = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?P<sign>>?)\s*\Z")

@@ -36,7 +36,15 @@ _GROUPS = d.groups(
 def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
     found = d.Unexpected.of(text, error, what)
-    return _unterminated(found) or found.mistake(_GROUPS, _hint(found))
+    return _unterminated(found) or _arrow(found) or found.mistake(_GROUPS, _hint(found))
+
+
+def _arrow(found: d.Unexpected) -> Mistake | None:
+    """``[A where true] -> [B where true]``: a sequence of another language."""
+    before = found.text[: found.span.start].rstrip(" |-=>")
+    if not before.endswith("]"):
+        return None
+    return found.arrow("steps stand one after the other", "write sequence [A where true] [B where true]")
 
 
 def _unterminated(found: d.Unexpected) -> Mistake | None:

@@ -80,6 +80,7 @@ def groups(*rows: Row) -> Groups:
 # ---- The parser's error
 
 _ANY_WORD = re.compile(r"\w+|==|!=|<>|<=|>=|:\+|\S")
+_ARROW = re.compile(r"-->|->|=>|→|>>|~>|\|>|\b(?:THEN|FOLLOWED\s+BY)\b", re.IGNORECASE)
 _INTERVAL_BEFORE = re.compile(r"(?<!\w)(?P<interval>interval\s*)\Z", re.IGNORECASE)
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _OPENINGS = {
@@ -156,6 +157,14 @@ class Unexpected:
         if opening not in _OPENINGS or closing in text[start + 1 :].replace(closing * 2, ""):
             return None
         return Mistake(_OPENINGS[opening], Span(start, start + 1), f"close it with {closing}")
+
+    def arrow(self, one: str, hint: str) -> Mistake | None:
+        """Find ``A -> B``, or another sign or word that stands for "then" elsewhere; ``one`` says what is written in its place."""
+        start = self.span.start
+        found = _ARROW.match(self.text, start) or (_ARROW.match(self.text, start - 1) if start else None)
+        if found is None or found.end() < self.span.end:
+            return None
+        return Mistake(f"unexpected '{found[0]}'; {one}", Span(found.start(), found.end()), hint)
 
     def interval(self) -> Mistake | None:
         """Find ``INTERVAL '5 minutes'``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lark import UnexpectedInput
 
 from stretto.languages.expressions import diagnostics as d
@@ -54,7 +56,18 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     found = d.Unexpected.of(text, error, what)
     if found.expected == {"COMPARE"}:
         return Mistake(f"unexpected '{found.word}'; expected '='", found.span, "SUBSET S = (A, B)")
-    return found.unterminated() or found.mistake(_GROUPS, _hint(found))
+    return found.unterminated() or _arrow(found) or found.mistake(_GROUPS, _hint(found))
+
+
+_IN_PATTERN = re.compile(r"\bPATTERN\s*\([^)]*\Z", re.IGNORECASE)
+
+
+def _arrow(found: d.Unexpected) -> Mistake | None:
+    """``PATTERN (A -> B)``, ``PATTERN (A, B)``: a sequence of another language."""
+    if found.before(_IN_PATTERN) is None:
+        return None
+    told, hint = "variables stand one after the other", "write PATTERN (A B); (A X*? B) for any rows between"
+    return Mistake(f"unexpected ','; {told}", found.span, hint) if found.word == "," else found.arrow(told, hint)
 
 
 def _hint(found: d.Unexpected) -> str | None:

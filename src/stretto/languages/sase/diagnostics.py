@@ -45,7 +45,20 @@ _GROUPS = d.groups(
 def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
     found = d.Unexpected.of(text, error, what)
-    return found.unterminated() or _misspelt_before(found) or found.interval() or found.mistake(_GROUPS, _hint(found))
+    return (
+        found.unterminated()
+        or _misspelt_before(found)
+        or _arrow(found)
+        or found.interval()
+        or found.mistake(_GROUPS, _hint(found))
+    )
+
+
+def _arrow(found: d.Unexpected) -> Mistake | None:
+    """``A a -> B b``: a sequence of another language."""
+    if not {"COMMA", "RPAR"} <= found.expected or "AND" in found.expected:
+        return None
+    return found.arrow("components stand one after the other with ','", "write SEQ(A a, B b)")
 
 
 _NUMBER_AND_WORD = re.compile(r"(?<![\w.])[\d.]++\s*+(?P<word>[^\W\d]\w*+)\s*\Z")

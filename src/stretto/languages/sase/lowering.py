@@ -207,6 +207,13 @@ def _check_known(name: str, span: Span | None, pattern: _Pattern) -> None:
 # ---- WHERE
 
 
+#: What to do where a condition asks for a number of distinct values.
+_DISTINCT = (
+    "give it back, RETURN count(DISTINCT a[].x) AS n, and keep the rows that have enough; count(a[]) is how many events there are, "
+    "which is another number. MATCH_RECOGNIZE has COUNT(DISTINCT A.x) in DEFINE"
+)
+
+
 def _condition(where: Where) -> tuple[p.Predicate | None, tuple[Name, ...]]:
     """The conditions, and the attributes of the equivalence tests, each once."""
     body = where.body
@@ -258,7 +265,7 @@ def _uses(expression: p.Expression, pattern: _Pattern, *, whole: bool = False) -
         if is_several(use) and not (whole and use is expression):
             raise _several(use, use.reference)
         if not whole and getattr(use.reference, "function", None) == DISTINCT:
-            raise Mistake(f"{use.name} stands in RETURN only", use.span, "count(a[]) counts the events")
+            raise Mistake(f"{use.name} stands in RETURN only", use.span, _DISTINCT)
         _check_form(use, use.reference, pattern.of(use.reference.variable), whole)
     return uses
 

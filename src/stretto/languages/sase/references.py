@@ -124,7 +124,11 @@ def aggregate(
     if distinct is not None:
         over = where.meaning if where else None
         if known != "count" or attribute is None or over is not Range.ALL:
-            raise Mistake("DISTINCT is for count over all events", at(distinct), "write count(DISTINCT a[].x)")
+            raise Mistake(
+                "DISTINCT is for count over all events",
+                at(distinct),
+                "RETURN has count(DISTINCT a[].x); no condition has a number of distinct values",
+            )
         reference = Aggregate(DISTINCT, str(variable), over, attribute.text)
         return _referred(reference, at(function) | at(closing), variable)
     name = str(variable)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stretto.column_types import field_types, fields_among, text_hint, time_hint, unified
 from stretto.errors import LimitError, OptionError, QueryError, Span, placed, suggestion
-from stretto.events import Schema
+from stretto.events import Schema, without_types
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, spans_of, walk
 from stretto.query.passes import rewrite
@@ -192,8 +192,8 @@ def check_roles(schema: Schema) -> None:
     for role, name in (("type", schema.type), ("time", schema.time), ("stream", schema.stream)):
         if name is not None and name not in schema.attributes:
             hint = suggestion(name, schema.attributes, kind="column")
-            more = "; type=None makes every event's type the name of its stream" if role == "type" else ""
-            raise OptionError(f"{role}='{name}': there is no such column" + (f" ({hint}{more})" if hint else more))
+            more = f"; {without_types(schema.attributes)}" if role == "type" else ""
+            raise OptionError(f"{role}='{name}': there is no such column" + (f" ({hint})" if hint else "") + more)
     for role, name in (("type", schema.type), ("stream", schema.stream)):
         if (
             name is not None
