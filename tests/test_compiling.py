@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stretto import _jit
@@ -96,6 +97,20 @@ def test_first_answers_do_not_wait_for_compiled_code(tmp_path: Path) -> None:
         assert (
             done.stderr.count(f"stretto compiles the kernels of {engine} in the background, once for this machine") == 1
         )
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+def test_what_is_inlined_has_no_code_of_its_own() -> None:
+    from stretto.columns.keys import _hash, _mix
+
+    state, word = np.uint64(2**63 + 3), np.uint64(2**40 + 5)
+    with np.errstate(over="ignore"):
+        expected = _mix.python(state, word)
+    assert _mix(state, word) == expected, "Python may call it all the same"
+    _hash(np.arange(9, dtype=np.uint64), 2, 9)
+    for code in (found.library for found in _mix.overloads.values()):
+        assert isinstance(code, _jit._InlinedCode)
+        assert code.get_pointer_to_function(code.name) == 0
 
 
 def test_one_process_compiles_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

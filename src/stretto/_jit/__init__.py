@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import caching, cgutils, config, dispatcher
+from numba.core import caching, cgutils, codegen, compiler, config, dispatcher
 from numba.core.registry import CPUDispatcher
 from numba.extending import _Intrinsic
 from numba.np import arrayobj
@@ -160,6 +160,56 @@ class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc, name-define
             _tell()
         return super().compile(args, return_type)
 
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        if not self.targetoptions["forceinline"]:
+            return super()._compile_core(args, return_type)
+        flags = compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        context = self.targetdescr.target_context
+        library = _InlinedCode(context.codegen(), self.py_func.__qualname__)
+        return compiler.compile_extra(
+            self.targetdescr.typing_context,
+            context,
+            self.py_func,
+            args=args,
+            return_type=return_type,
+            flags=flags,
+            locals=self.locals,
+            library=library,
+            pipeline_class=self.pipeline_class,
+        )
+
+
+class _InlinedCode(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The code of an inlined function. It is optimized, and made into the machine's, in the kernels that it becomes part of alone.
+
+    Numba does both for each function by itself as well: code of helpers in helpers is optimized once a level, which took half of
+    the time that kernels take to compile.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return _NoEnvironment
+
+
+class _NoEnvironment:
+    """What takes the environment of an inlined function, which is for functions that make Python objects."""
+
+    @staticmethod
+    def set_env(name: str, environment: Any) -> None:
+        pass
+
 
 @lru_cache(maxsize=1)
 def _tell() -> None:
@@ -223,6 +273,17 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
                 _Interpreting.threads -= 1
 
 
+class _Inlined(_Kernel):
+    """A kernel's helper, which has no code of its own: where Python calls it, a kernel is made of it."""
+
+    @cached_property
+    def _kernel(self) -> Any:
+        return _compiled(self.py_func, self.python, forceinline=False)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._kernel(*arguments)
+
+
 #: Modules whose kernels never index from an array's end, as they stand in LLVM's names of functions.
 _FORWARD = ("7stretto7engines4tecs", "7stretto7engines6totals", "7stretto7columns")
 
@@ -264,9 +325,11 @@ def _compiled(function: F, python: Callable[..., Any], *, forceinline: bool) -> 
     if config.DISABLE_JIT:
         return python  # type: ignore[return-value]
     options = {"nopython": True, "error_model": "numpy", "nogil": True, "forceinline": forceinline, "_nrt": False}
-    kernel: Any = _Kernel(function, targetoptions=options)
+    # Wrappers, which unpack all arrays, are for calls from C and from Python.
+    options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": forceinline}
+    kernel: Any = (_Inlined if forceinline else _Kernel)(function, targetoptions=options)
     kernel.python = python
-    if CACHE_DIRECTORY:
+    if CACHE_DIRECTORY and not forceinline:
         kernel.enable_caching()
     return kernel  # type: ignore[no-any-return]
 
