@@ -319,6 +319,7 @@ _PLURALS = {"a string": "strings", "an integer": "integers", "a number": "number
 #: Classes by what people call them; nothing: those that calls take from other files of the package. Any other name says nothing.
 _CLASSES = {
     "DataFrame": "a DataFrame of Spark",
+    "Table": "an Arrow table",
     "SparkSession": "a SparkSession",
     "StructType": "a schema of Spark",
     "StreamingQuery": "a query that runs (StreamingQuery)",

@@ -14,6 +14,8 @@ import pytest
 import stretto
 from stretto.cli import main
 from stretto.errors import DataError, OptionError, SnapshotError
+from stretto.pipelines import PipelineError, load
+from stretto.pipelines import run as run_pipeline
 
 SILENT = "SELECT * FROM S WHERE login ; NOT logout PARTITION BY [user] WITHIN 60 seconds"
 
@@ -205,3 +207,51 @@ def test_a_state_that_does_not_fit(tmp_path: Path) -> None:
     )
     assert rules.match(narrow, **ROLES, state=state).matches.num_rows == 1
     assert rules.match(log(), **ROLES, state=state).matches.num_rows == 0
+
+
+PIPELINE = """
+[source]
+kind = "parquet"
+path = "events"
+
+[events]
+time = "t"
+
+[[rules]]
+name = "alerts"
+path = "rules.toml"
+by = ["user"]
+
+[[sink]]
+name = "alerts"
+kind = "parquet"
+path = "out"
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("sinks")
+def test_a_batch_pipeline_leaves_out_what_is_not_decided(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of all events decides, also for the keys of other tasks, and of events without a key."""
+    monkeypatch.chdir(tmp_path)
+    Path("events").mkdir()
+    pq.write_table(
+        log(("login", 0, "ann"), ("login", 30, "bob"), ("login", 40, "eve"), ("x", 61, None)), "events/1.parquet"
+    )
+    Path("rules.toml").write_text(f'[[rule]]\nid = "silent"\nquery = "{SILENT}"\n')
+    Path("pipeline.toml").write_text(PIPELINE)
+    told = r"rules 'alerts': not decided where the events end: 2 matches of 1 rule \('silent' 2\), and left out"
+    with pytest.warns(stretto.StrettoWarning, match=told):
+        run_pipeline(load("pipeline.toml"))
+    found = pq.read_table("out")
+    assert found.select(["rule", "user"]).to_pylist() == [{"rule": "silent", "user": "ann"}]
+    assert "undecided" not in found.column_names
+    complete = PIPELINE.replace('by = ["user"]', 'by = ["user"]\nat_end = "complete"').replace('"out"', '"whole"')
+    Path("pipeline.toml").write_text(complete)
+    run_pipeline(load("pipeline.toml"))
+    assert sorted(pq.read_table("whole").column("user").to_pylist()) == ["ann", "bob", "eve"]
+    Path("pipeline.toml").write_text(f'[pipeline]\nmode = "streaming"\ncheckpoint = "c"\n{complete}')
+    with pytest.raises(PipelineError, match='at_end is for mode = "batch"'):
+        load("pipeline.toml")

@@ -34,6 +34,9 @@ UNTIL = "until"
 #: The column of results that says why a pattern was switched off.
 DISABLED = "disabled"
 
+#: The column of results that says how many matches of a pattern are not decided.
+UNDECIDED = "undecided"
+
 #: The frame of a snapshot begins so.
 MAGIC = b"STRNOTE\0"
 
@@ -66,10 +69,18 @@ class NotedPatterns:
         As the set has it.
     disables
         Whether results have a column ``disabled``: NULL in matches, and in a row for each pattern that was switched off the reason.
+    counts
+        Whether results have a column ``undecided``, NULL in matches, for :meth:`left`.
     """
 
     def __init__(
-        self, patterns: PatternSet, shown: Sequence[str] = (), *, valuations: bool = False, disables: bool = False
+        self,
+        patterns: PatternSet,
+        shown: Sequence[str] = (),
+        *,
+        valuations: bool = False,
+        disables: bool = False,
+        counts: bool = False,
     ) -> None:
         self.patterns, self._valuations = patterns, valuations
         schema = patterns.schema
@@ -86,7 +97,10 @@ class NotedPatterns:
         fields = [pa.field(_untaken(name, own.names), pa.string()) for name in self._shown]
         #: The column that tells of patterns that were switched off; ``None``: none is.
         self.off = _untaken(DISABLED, [*own.names, *self._shown]) if disables else None
+        #: The column that tells how many matches are not decided.
+        self.counted = _untaken(UNDECIDED, [*own.names, *self._shown]) if counts else None
         last = [] if self.off is None else [pa.field(self.off, pa.string())]
+        last += [] if self.counted is None else [pa.field(self.counted, pa.int64())]
         self.output_schema = pa.schema([own.field(0), *fields, *list(own)[1:], *last])
 
     # -- changes ------------------------------------------------------------------------------------------------------
@@ -290,6 +304,11 @@ class NotedPatterns:
                 counts[name] = count + 1
         return counts
 
+    def left(self) -> pa.Table:
+        """A row for each pattern with matches that are not decided, with their number, −1 where they are too many; the set ends."""
+        counts = {name: -1 if count is None else count for name, count in self.undecided().items()}
+        return self._told_of(self.counted, counts)
+
     def _reach(self, time: Any) -> pa.Table:
         """No event before ``time`` will come: what was held back and comes now."""
         reached = instant_of(time, self._time, self._kind, "time: it").number
@@ -314,7 +333,7 @@ class NotedPatterns:
         for number in range(len(self._shown)):
             values = pa.array([one.shown[number] for one in notes], pa.string())
             columns.insert(1 + number, values.take(pa.array(which)))
-        columns += [pa.nulls(found.num_rows, pa.string())] * (self.off is not None)
+        columns += [pa.nulls(found.num_rows, field.type) for field in list(self.output_schema)[len(columns) :]]
         return pa.Table.from_arrays(columns, schema=self.output_schema)
 
     def _of(self, found: pa.Table) -> tuple[NDArray[Any], NDArray[Any], int]:
@@ -346,11 +365,15 @@ class NotedPatterns:
         off = self.patterns.disabled
         new = {name: why for name, why in off.items() if name not in self._told}
         self._told = set(off)
+        return self._told_of(self.off, new)
+
+    def _told_of(self, column: str | None, values: Mapping[str, Any]) -> pa.Table:
+        """A row for each of some patterns, with what a column says of it."""
         rows = []
-        for name, why in new.items():
+        for name, value in values.items():
             started = next(one for one in self._notes[name] if one.digest is not None)
             shown = dict(zip(self.output_schema.names[1 : 1 + len(self._shown)], started.shown, strict=True))
-            rows.append({"pattern": name, self.off: why} | shown)
+            rows.append({"pattern": name, column: value} | shown)
         return pa.Table.from_pylist(rows, self.output_schema)
 
     # -- what there is ------------------------------------------------------------------------------------------------

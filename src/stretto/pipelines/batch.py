@@ -7,16 +7,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from stretto import connectors
 from stretto.connectors.sinks import kept
 from stretto.errors import warn
+from stretto.matching.noted import DISABLED
 from stretto.pipelines import model
 from stretto.pipelines.plan import Plan
+from stretto.pipelines.rules.ruleset import undecided_words
 from stretto.pipelines.sinks import BAD_RECORDS, Route, batch_writer, routes_of
 from stretto.pipelines.updates import LOOK, Report, Update, failures_named, off_told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+#: What is told of rules at the end of a batch.
+UNDECIDED_OF_RULES = pa.schema([("rule", pa.string()), ("undecided", pa.int64())])
 
 
 def run_batch(
@@ -34,23 +42,42 @@ def run_batch(
         tell(Update(what, "done", f"{count:,} {'dropped' if output is None else f'to {output.names}'}"))
     for asked, found, output in zip(plan.asked, matches, outputs, strict=True):
         with _watched(asked.name, tell, spark):
-            count, off = _written(found, output, asked)
+            count, told = _written(found, output, asked)
         tell(Update(asked.name, "done", f"{count:,} match{'' if count == 1 else 'es'} to {output.names}"))
-        if off:
-            warn(off_told(asked.name, off))
+        for one in told:
+            warn(one)
 
 
-def _written(found: DataFrame, output: _Output, asked: model.Asked) -> tuple[int, int]:
-    """Write what was found; how many matches there are, and how often a rule was switched off."""
-    from pyspark.sql import Observation
+def _written(found: DataFrame, output: _Output, asked: model.Asked) -> tuple[int, list[str]]:
+    """Write what was found; how many matches there are, and what is to be told of rules: who was switched off, what is open."""
     from pyspark.sql import functions as F
 
-    if not isinstance(asked, model.Rules) or asked.on_limit == "error":
-        return output.write(found), 0
-    counted = Observation("off")
-    rows = output.write(found.observe(counted, F.count(F.col(f"`{found.columns[-1]}`")).alias("off")))
-    off = int(counted.get["off"])
-    return rows - off, off
+    if not isinstance(asked, model.Rules) or (asked.on_limit == "error" and asked.at_end == "complete"):
+        return output.write(found), []
+    counts = F.col(f"`{found.columns[-1]}`") if asked.at_end != "complete" else F.lit(None).cast("long")
+    off = F.col(f"`{DISABLED}`") if asked.on_limit == "disable" else F.lit(None).cast("string")
+    told = []
+    with kept(found) as rows:
+        of_rules = rows.groupBy("rule").agg(
+            F.count(off).alias("off"), F.sum(counts).alias("undecided"), F.min(counts).alias("least")
+        )
+        by_rule = sorted(of_rules.collect())
+        matches = rows.filter(counts.isNull())
+        written = output.write(matches if asked.at_end == "complete" else matches.drop(found.columns[-1]))
+    switched_off = sum(row["off"] for row in by_rule)
+    if switched_off:
+        told.append(off_told(asked.name, switched_off))
+    open_ones = [
+        {"rule": row["rule"], "undecided": None if row["least"] < 0 else row["undecided"]}
+        for row in by_rule
+        if row["least"] is not None
+    ]
+    words = undecided_words(pa.Table.from_pylist(open_ones, UNDECIDED_OF_RULES))
+    if words is not None:
+        told.append(
+            f"rules '{asked.name}': {words}, and left out; at_end = \"complete\" gives them, a stream with --once goes on with them"
+        )
+    return written - switched_off, told
 
 
 def _bad_outputs(plan: Plan, events: Mapping[str, connectors.Events]) -> dict[str, _Output | None]:

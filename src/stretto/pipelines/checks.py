@@ -179,7 +179,12 @@ def _query_keys(plan: Plan) -> Iterator[Problem]:
 
 def _asked_keys(plan: Plan, asked: model.Asked, path: KeyPath, label: str) -> Iterator[Problem]:
     """What queries and rules have in common: keys of one mode, and the sinks."""
-    for key, mode in (("partitions", "batch"), ("buckets", "streaming"), ("speculation", "streaming")):
+    for key, mode in (
+        ("partitions", "batch"),
+        ("at_end", "batch"),
+        ("buckets", "streaming"),
+        ("speculation", "streaming"),
+    ):
         if getattr(asked, key, None) is not None and mode != plan.pipeline.mode:
             yield plan.file.problem((*path, key), f'{label}: {key} is for mode = "{mode}"', at_key=True)
     for i, name in enumerate(asked.sinks or ()):

@@ -159,6 +159,7 @@ class Rules(_Asked):
     path: Text
     by: Annotated[list[Text], Field(default_factory=list)]
     on_limit: Literal["error", "disable"] = "error"
+    at_end: Literal["drop", "complete"] | None = None
 
 
 class FileSink(Table):

@@ -47,7 +47,8 @@ def alerts(
     options |= {"shown": SHOWN, "measures": True, "budget": rules.budget, "on_limit": rules.on_limit}
     folder = plan.locate(rules.path)
     if not plan.streaming:
-        found = match_patterns(df, _known(folder, rules.name, fit)[0], partitions=rules.partitions, **options)
+        known, at_end = _known(folder, rules.name, fit)[0], rules.at_end or "drop"
+        found = match_patterns(df, known, partitions=rules.partitions, at_end=at_end, **options)
         return _named(found), None
     checkpoint = plan.locate(str(plan.pipeline.checkpoint))
     reloaded = Reloaded(

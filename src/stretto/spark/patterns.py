@@ -13,13 +13,16 @@ import pyarrow as pa
 from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.events import require
+from stretto.frame import arrow_table
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
+from stretto.matching.line import Reading
 from stretto.matching.many.automata import LANGUAGE, text_of
 from stretto.matching.many.changes import Change
 from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.query.afa import Afa
+from stretto.spark.batch.run import latest_of
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.compat import to_arrow
 from stretto.spark.frames import (
@@ -49,7 +52,7 @@ MOST_BUCKETS = 4096
 @check_arguments
 def match_patterns(  # noqa: PLR0913 - the options that users have
     df: DataFrame,
-    patterns: DataFrame | Mapping[str, str | Query | AFA | Afa] | Iterable[Change],
+    patterns: DataFrame | pa.Table | Mapping[str, str | Query | AFA | Afa] | Iterable[Change],
     *,
     by: str | Iterable[str] = (),
     type: str | None = "type",
@@ -73,6 +76,7 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     measures: bool = False,
     late_changes: str | None = None,
     watermark: str | None = None,
+    at_end: str = "complete",
 ) -> DataFrame:
     """Find the complex events of many patterns in a DataFrame, batch or streaming.
 
@@ -85,7 +89,8 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
         The events.
     patterns
         Queries, automata (:class:`stretto.AFA`) and ``MATCH_RECOGNIZE`` clauses by id, or changes (:class:`stretto.Change`), or a
-        DataFrame with a row for each change: ``id``, ``query`` (NULL retires the pattern), perhaps ``since`` (NULL: from the start),
+        DataFrame or Arrow table with a row for each change: ``id``, ``query`` (NULL retires the pattern), perhaps
+        ``since`` (NULL: from the start),
         ``until`` (the first time at which it holds no more), ``language`` (``"afa"``: ``query`` is the text of an automaton,
         :func:`stretto.read_afa`) and
         ``every``, a span of time as text: of the pattern's matches with the same keys, one that ends less than this
@@ -106,6 +111,10 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
         What becomes of changes whose ``since`` is missing, or passed by the watermark. ``None``: they are late. ``"now"``: they hold
         from the watermark of their micro-batch on, and a pattern whose query stays the same goes on. Where there is a column
         ``until``, a change is all that is to come of its pattern.
+    at_end
+        Of a batch. ``"complete"``: what waits for time to pass when the events end is complete. ``"drop"``: what the time of all
+        events has not decided is left out, and the result has a column ``undecided``, NULL in matches; a pattern has a row there with
+        the number of such matches, −1 where they are too many to be counted, for each task where it has some. A stream does not end.
     type, time, sequence, stream, time_unit, output, valuations, language, partitions, disorder, speculation, late, event_id, \
 buckets, budget, watermark
         As in :func:`stretto.spark.match`; ``output`` is ``"events"`` or ``"positions"``.
@@ -147,6 +156,11 @@ buckets, budget, watermark
         raise OptionError(f"on_limit={on_limit!r}: expected 'error' or 'disable'")
     if late_changes not in (None, "now"):
         raise OptionError(f"late_changes={late_changes!r}: expected 'now' or None")
+    completes = Reading(at_end=at_end).completes
+    if not completes and df.isStreaming:
+        raise OptionError(
+            "at_end= is for batches: a stream does not end, and what waits comes when the watermark has passed it"
+        )
     continuous = replace(continuous, changes_now=late_changes == "now")
     shown = (shown,) if isinstance(shown, str) else tuple(shown)
     check_dataframe(df, "df")
@@ -170,7 +184,19 @@ buckets, budget, watermark
     known = _known(patterns, changes, columns[time], shown)
     adds_up = "every" if totals and events.isStreaming else totals
     run = ManyPatterns(
-        schema, roles, output, valuations, by, language, known, budget, shown, on_limit, adds_up, measures
+        schema,
+        roles,
+        output,
+        valuations,
+        by,
+        language,
+        known,
+        budget,
+        shown,
+        on_limit,
+        adds_up,
+        measures,
+        not completes,
     )
     result = run.start().output_schema  # patterns that are wrong show here
     if not events.isStreaming:
@@ -266,13 +292,17 @@ def _batch(
         events = without_duplicates(events, event_id)
     time = run.roles[1]
     order = [time] if sequence is None or sequence == time else [time, sequence]
+    latest = None if not run.counts else latest_of(events, time, columns[time])
     ordered = ordered_by_key(events, columns, run.by, order, partitions)
-    return ordered.mapInArrow(partial(run_patterns, **run.plain), spark_schema(result))
+    return ordered.mapInArrow(partial(run_patterns, latest=latest, **run.plain), spark_schema(result))
 
 
 @worker_task
-def run_patterns(batches: Iterator[pa.RecordBatch], **task: Any) -> Iterator[pa.RecordBatch]:
-    """All patterns over one task's rows, which come ordered by time."""
+def run_patterns(
+    batches: Iterator[pa.RecordBatch], latest: bytes | None = None, **task: Any
+) -> Iterator[pa.RecordBatch]:
+    """All patterns over one task's rows, which come ordered by time; ``latest``: the latest time of all tasks, where the end decides
+    nothing."""
     run = ManyPatterns(**task)
     kinds = pa.ipc.read_schema(pa.py_buffer(run.schema))
     patterns: PatternSet | NotedPatterns | None = None
@@ -281,5 +311,11 @@ def run_patterns(batches: Iterator[pa.RecordBatch], **task: Any) -> Iterator[pa.
             patterns = run.start()
         for found in patterns.iter_push(table):
             yield from pieces(found)
-    if patterns is not None:
+    if patterns is None:
+        return
+    if latest is None:
         yield from pieces(patterns.finish())
+        return
+    assert isinstance(patterns, NotedPatterns)
+    yield from pieces(patterns.advance(arrow_table(latest).column(0)[0]))
+    yield from pieces(patterns.left())

@@ -68,7 +68,14 @@ def _latest(call: Prepared) -> bytes | None:
         rows = rows.filter(F.lit(False) if member is False else member)
     for name in call.asked_keys:
         rows = rows.filter(call.key_column(name).isNotNull())
-    found = to_arrow(rows.agg(F.max(column(time)).alias(time))).cast(pa.schema([(time, call.columns[time])]))
+    return latest_of(rows, time, call.columns[time])
+
+
+def latest_of(rows: DataFrame, time: str, kind: pa.DataType) -> bytes | None:
+    """The latest time of some rows, as a table of one row; ``None``: there are none."""
+    from pyspark.sql import functions as F
+
+    found = to_arrow(rows.agg(F.max(column(time)).alias(time))).cast(pa.schema([(time, kind)]))
     return None if found.column(0).null_count else arrow_bytes(found).to_pybytes()
 
 

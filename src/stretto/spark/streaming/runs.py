@@ -101,6 +101,8 @@ class ManyPatterns(Plain):
         The columns of changes that matches show.
     on_limit, totals, measures
         As in :class:`stretto.PatternSet`.
+    counts
+        Whether results tell how many matches are not decided where the events end.
     """
 
     schema: bytes
@@ -115,6 +117,7 @@ class ManyPatterns(Plain):
     on_limit: str = "error"
     totals: bool | str = False
     measures: bool = False
+    counts: bool = False
 
     @property
     def text(self) -> str:
@@ -154,7 +157,7 @@ class ManyPatterns(Plain):
     def noted(self) -> bool:
         """Whether there is more to know of patterns than their queries."""
         known = arrow_table(self.changes).column_names
-        return bool(self.shown) or EVERY in known or UNTIL in known or self.on_limit == "disable"
+        return bool(self.shown) or EVERY in known or UNTIL in known or self.on_limit == "disable" or self.counts
 
     def start(self) -> PatternSet | NotedPatterns:
         type, time, stream, time_unit = self.roles
@@ -177,7 +180,9 @@ class ManyPatterns(Plain):
         started: PatternSet | NotedPatterns = patterns
         if self.noted:
             disables = self.on_limit == "disable"
-            started = NotedPatterns(patterns, self.shown, valuations=self.valuations, disables=disables)
+            started = NotedPatterns(
+                patterns, self.shown, valuations=self.valuations, disables=disables, counts=self.counts
+            )
         started.change(arrow_table(self.changes))
         return started
 
