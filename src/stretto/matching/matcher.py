@@ -598,7 +598,7 @@ class Matcher:
         ...     ab.restore(ba.snapshot())
         ... except stretto.SnapshotError as error:
         ...     print(str(error).splitlines()[0])
-        the snapshot is of another query: its pattern was B ; A, is A ; B
+        the snapshot is of another query: its pattern was (B ; A), is (A ; B)
         """
         self._line.restore(snapshot)
         return self
