@@ -7,18 +7,18 @@ and not gone through again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE, OUTPUT_FULL, inlined, jit
+from stretto.engines.rows.failing import BEHIND, Failed, has_failed, limit_of_condition, note, remember, unlimited
 from stretto.engines.rows.interpreter import Programs, Scratch, Values, run, update
 from stretto.engines.rows.kernels import next_start, possible
 from stretto.engines.rows.structure import (
+    ASTRAY,
     DEAD,
     FAULT,
     I64,
     INTEGERS,
-    KEYS,
     MATCHES,
+    MOST,
     MOST_TRIED,
     NEXT,
     NUMBER,
@@ -28,7 +28,7 @@ from stretto.engines.rows.structure import (
     TRIED,
     U64,
     USED,
-    Bits,
+    WAYS,
     Found,
     Machine,
 )
@@ -39,56 +39,7 @@ NOWHERE = -2  #: no follower is left
 NO_ROOM = -3
 REFUSED = -4  #: an integer left 64 bits
 FULL = -5  #: the table of what failed has no room
-
-
-class Failed(NamedTuple):
-    """Configurations that failed: open addressing, half empty at least."""
-
-    key: I64  #: (slots, words): row, position, number or start where they matter, registers
-    used: Bits
-
-
-@inlined
-def hashed(key: I64) -> int:
-    """31 bits that depend on all words of a key. Products stay below 2^63, compiled or not."""
-    found = 0
-    for j in range(key.size):
-        found = (found ^ (key[j] & 0x7FFFFFFF) ^ ((key[j] >> 31) & 0x7FFFFFFF)) * 0x9E3779B1
-        found = (found ^ (found >> 29)) & 0x7FFFFFFF
-    return found
-
-
-@inlined
-def sought(
-    programs: Programs, row: int, position: int, number: int, start: int, depth: int, scratch: Scratch, failed: Failed
-) -> int:
-    """Write the key of a configuration; give its slot in the table, which is empty where it is not there."""
-    key = scratch.key
-    key[0] = row
-    key[1] = position
-    key[2] = number if programs.by_number else 0
-    key[3] = 0
-    if programs.by_start:
-        key[3] = start
-    elif programs.framed:
-        key[3] = min(row - start, programs.reach)
-    k = 4
-    for at in range(programs.live_begin[position], programs.live_begin[position + 1]):
-        key[k] = scratch.registers[depth, programs.live[at]]
-        k += 1
-    while k < key.size:
-        key[k] = 0
-        k += 1
-    wrap = failed.used.size - 1
-    slot = hashed(key) & wrap
-    while failed.used[slot]:
-        j = 0
-        while j < k and failed.key[slot, j] == key[j]:
-            j += 1
-        if j == k:
-            break
-        slot = (slot + 1) & wrap
-    return slot
+LOST = -6  #: too many ways failed
 
 
 @inlined
@@ -119,27 +70,15 @@ def followed(
             return REFUSED
         if true and not (
             programs.fails[q]
-            and failed.used[sought(programs, at, q, number, scratch.frame[0], depth + 1, scratch, failed)]
+            and has_failed(programs, values, at, q, number, scratch.frame[0], depth + 1, scratch, failed)
         ):
             return q
+        if programs.harder >= 0:
+            limit = scratch.key[scratch.key.size - BEHIND]
+            if not true:
+                limit = limit_of_condition(programs, values, at, q, depth + 1, scratch)
+            note(programs, values, q, limit, depth, depth + 1, scratch)
     return NOWHERE
-
-
-@inlined
-def remember(
-    programs: Programs, registers: I64, number: int, scratch: Scratch, failed: Failed, start: int, row: int, depth: int
-) -> bool:
-    """Keep the configuration of a row, whose place in the match is ``depth``, as one that failed; false: the table has no room."""
-    if 2 * (registers[KEYS] + 1) > failed.used.size:
-        return False
-    position = scratch.position[depth]
-    slot = sought(programs, row, position, number, start, depth, scratch, failed)
-    if not failed.used[slot]:
-        failed.used[slot] = True
-        for j in range(scratch.key.size):
-            failed.key[slot, j] = scratch.key[j]
-        registers[KEYS] += 1
-    return True
 
 
 @inlined
@@ -159,6 +98,7 @@ def write(
     if framed and (length == 0 or mode == NEXT):
         following = registers[ROW] + 1
     registers[NUMBER] += 1
+    registers[WAYS] = 0
     out.partition[matches] = registers[PARTITION]
     out.start[matches] = row
     out.length[matches] = length
@@ -210,6 +150,7 @@ def search(
             depth += 1
             scratch.position[depth] = taken
             scratch.edge[depth] = machine.begin[taken]
+            scratch.limit[depth] = unlimited(programs)
         elif taken == ENDS:
             return depth
         elif taken != NOWHERE:
@@ -217,9 +158,18 @@ def search(
         else:
             number = registers[NUMBER] + 1
             begin = scratch.frame[0]
-            if depth > 0 and not remember(programs, registers, number, scratch, failed, begin, row + depth - 1, depth):
-                return FULL
+            limit = scratch.limit[depth]
+            # No later match begins before this row, and takes it as its first; those of other frames do.
+            if depth > 1 or programs.framed:
+                at = row + depth - 1
+                if depth and not remember(programs, values, registers, number, scratch, failed, begin, row, at, depth):
+                    return FULL
+                registers[WAYS] += 1
+                if registers[WAYS] > registers[MOST]:
+                    return LOST
             depth -= 1
+            if depth > 0:
+                note(programs, values, scratch.position[depth + 1], limit, depth, depth + 1, scratch)
     return NOWHERE
 
 
@@ -256,6 +206,7 @@ def walk_back(
                 if status != NOWHERE or not programs.seeks:
                     break
                 start = later_start(programs, registers, row, start)
+                registers[WAYS] = 0
                 if registers[TRIED] > MOST_TRIED:
                     registers[FAULT] = SOUGHT
                     return FAULTED
@@ -265,29 +216,12 @@ def walk_back(
                     return status
             elif status == NOWHERE:
                 registers[ROW] = row + 1
-            elif status == REFUSED:
-                registers[FAULT] = INTEGERS
+                registers[WAYS] = 0
+            elif status in (REFUSED, LOST):
+                registers[FAULT] = INTEGERS if status == REFUSED else ASTRAY
                 return FAULTED
             else:
                 return GROW_STACK if status == NO_ROOM else GROW_TABLE
         registers[NUMBER] = 0
         registers[PARTITION] = k + 1
     return DONE
-
-
-@jit
-def move_failed(old: Failed, row: int, new: Failed) -> int:
-    """Copy the configurations of rows from ``row`` on into an empty table; give how many they are. O(slots)."""
-    wrap = new.used.size - 1
-    count = 0
-    for s in range(old.used.size):
-        if not old.used[s] or old.key[s, 0] < row:
-            continue
-        count += 1
-        slot = hashed(old.key[s]) & wrap
-        while new.used[slot]:
-            slot = (slot + 1) & wrap
-        new.used[slot] = True
-        for j in range(old.key.shape[1]):
-            new.key[slot, j] = old.key[s, j]
-    return count

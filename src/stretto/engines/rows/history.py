@@ -12,7 +12,8 @@ import pyarrow as pa
 from stretto.automata.rows import RowAutomaton
 from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.columns import plain_name
-from stretto.engines.rows.structure import I64, Bits
+from stretto.engines.rows.harder import REAL, Reading, hardest, limit, standing
+from stretto.engines.rows.structure import AS_IS, I64, Bits
 from stretto.engines.rows.words import Columns
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
@@ -157,6 +158,9 @@ class History:
         begin = np.zeros(len(every) + 1, np.int64)
         np.cumsum([len(code) for code in every], out=begin[1:])
         member = np.array([[name in one.held for name in of] for one in self.registers], np.bool_)
+        reading, stands = self._standing(codes, constants)
+        every_live = np.array([register for one in live for register in one], np.int64)
+        harder = hardest(reading, stands, every_live.tolist())
         live_begin = np.zeros(len(live) + 1, np.int64)
         np.cumsum([len(one) for one in live], out=live_begin[1:])
         return b.Programs(
@@ -174,8 +178,13 @@ class History:
             np.cumsum([one.kind == b.SEEN for one in self.registers], dtype=np.int64) - 1,
             member.reshape(len(self.registers), len(of)),
             live_begin,
-            np.array([register for one in live for register in one], np.int64),
+            every_live,
             fails,
+            np.array(stands, np.int64),
+            harder,
+            reading.directions.get(harder, 0) > 0,
+            self._is_real(harder, stands),
+            np.array([limit(code, harder) for code in codes], np.int64).reshape(-1, 3),
             self.by_number,
             window or self.by_frame,
             self.query.frame is not None,
@@ -213,6 +222,30 @@ class History:
                     work.append(position)
         count = len(self.registers)
         return [[k for k in range(count) if after_one >> k & 1] for after_one in after], np.array(fails, np.bool_)
+
+    def _standing(self, codes: list[list[Step]], constants: list[int]) -> tuple[Reading, list[int]]:
+        """What programs read of registers, and what these are in the key of a configuration that failed."""
+        reading = Reading(constants)
+        for code in codes:
+            reading.of(code)
+        if self.query.frame is not None:  # which column is read depends on the frame
+            return reading, [AS_IS] * len(self.registers)
+        kinds = [one.kind for one in self.registers]
+        tied, counted = {-1}, {-1}
+        for at, one in enumerate(self.registers):
+            tied |= {one.continues, one.among, *self.depends.get(at, ())}
+            (tied if one.kind in (b.MEAN, b.SQUARES) else counted).add(one.counted)
+        for code in codes:
+            counted |= {second for op, _, second in code if op == b.REGISTER}
+        for code in self.arguments:
+            tied |= {k for k in range(len(self.registers)) if self._reads(code) >> k & 1}
+        return reading, standing(reading, kinds, tied, counted, self.columns.numbers())
+
+    def _is_real(self, register: int, stands: list[int]) -> bool:
+        """Whether the value that a register stands for is a double."""
+        if register < 0 or stands[register] < 0:
+            return register >= 0 and self.registers[register].kind in REAL
+        return bool(pa.types.is_floating(self.columns.columns[stands[register]].type))
 
     def _sources(self) -> I64:
         """What a row gives each register, by position; programs stand behind those of positions."""

@@ -133,6 +133,11 @@ class Programs(NamedTuple):
     live_begin: I64  #: a configuration of position p has the registers ``live[live_begin[p]:live_begin[p + 1]]``
     live: I64
     fails: Bits  #: of each position: a match may fail behind it
+    stands: I64  #: what each register is in the key of a configuration that failed
+    harder: int  #: the register of the value that is left out of keys, as conditions get harder with it; −1: none is
+    rising: bool  #: … the smaller it is
+    real: bool  #: … it is a double
+    limits: I64  #: of each position: how its condition reads that value, what is beside it, whether it holds where both are equal
     by_number: bool  #: a condition reads the number of the match
     by_start: bool  #: … the first row's time (WITHIN), or it depends on where the frame begins
     framed: bool  #: the clause is a window: matches read rows of their frame only
@@ -160,6 +165,7 @@ class Scratch(NamedTuple):
     registers: I64  #: (rows of the match so far + 1, registers)
     edge: I64  #: of each row of the match so far: the follower to try next
     position: I64
+    limit: I64  #: … of the value that is left out of keys, no better one has a match, as far as followers have failed
     stack: I64
     known: Bits
     faults: I64  #: (1, 1): an integer left 64 bits

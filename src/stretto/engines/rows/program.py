@@ -13,9 +13,10 @@ from stretto.automata.rows import ACCEPT, build
 from stretto.columns.arrays import frozen
 from stretto.columns.vectorized import mask
 from stretto.engines.rows import structure as s
-from stretto.engines.rows.backtracking import Failed, move_failed, walk_back
+from stretto.engines.rows.backtracking import walk_back
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.conditions import Scope
+from stretto.engines.rows.failing import ROW_WORD, START_WORD, roomy, rows_of, table_of, words_of_key
 from stretto.engines.rows.history import History, as_plain, conjuncts, is_plain
 from stretto.engines.rows.interpreter import Programs, Scratch
 from stretto.engines.rows.kernels import combine, narrow_down, narrow_down_wide, walk
@@ -32,7 +33,7 @@ _MODES = {
     r.AfterMatch.LAST: s.TO_LAST,
 }
 
-#: Configurations that failed are kept, so many at most.
+#: So many configurations of one match may fail.
 MOST_FAILED = 1 << 22
 
 
@@ -139,6 +140,12 @@ class RowProgram:
             return LimitError(
                 f"{where}: SEEK has looked for matches at more than {s.MOST_TRIED:,} rows in vain: use INITIAL, or a shorter frame"
             )
+        if fault == s.ASTRAY:
+            return LimitError(
+                f"{where}: more than {MOST_FAILED:,} ways were gone through without a match, because conditions of "
+                f"{', '.join(sorted(self.history.asked)) or 'WITHIN'} read rows of the match so far: "
+                "let them read the row before (PREV), bound the quantifiers, or add conditions on single rows"
+            )
         return DataError(f"{where}: an integer leaves 64 bits in a condition; compute with doubles")
 
     def matches(self, seen: Shifted, *, capacity: int = 1 << 16) -> Iterator[s.Found]:
@@ -172,6 +179,7 @@ class _Walk:
         self.bits = frozen(program.possible(seen))
         self.bounds = frozen(seen.bounds)
         self.registers = np.zeros(s.WALK_REGISTERS, np.int64)
+        self.registers[s.MOST] = MOST_FAILED
         self.out = s.found(capacity, capacity)
         programs = program.programs
         if programs is None:
@@ -179,32 +187,31 @@ class _Walk:
         history = program.history
         self.values = history.columns.values(seen, self._latest())
         longest = max((end - begin for begin, end in zip(programs.begin, programs.begin[1:], strict=False)), default=0)
-        keys = 4 + max(
-            (end - begin for begin, end in zip(programs.live_begin, programs.live_begin[1:], strict=False)), default=0
-        )
         self.scratch = Scratch(
             np.zeros((0, programs.kind.size), np.int64),
+            np.zeros(0, np.int64),
             np.zeros(0, np.int64),
             np.zeros(0, np.int64),
             np.zeros(int(longest) + 1, np.int64),
             np.zeros(int(longest) + 1, np.bool_),
             np.zeros((1, 1), np.int64),
-            np.zeros(int(keys), np.int64),
+            np.zeros(words_of_key(programs), np.int64),
             np.zeros(2, np.int64),
             history.first(self.values),
         )
         self._room(min(capacity, 256) + 1)
-        self.failed = self._table(max(2, min(capacity, 1 << 10)))
-
-    def _table(self, slots: int) -> Failed:
-        return Failed(np.zeros((slots, self.scratch.key.size), np.int64), np.zeros(slots, np.bool_))
+        nothing = np.zeros((0, self.scratch.key.size), np.int64)
+        self.failed = table_of(nothing, max(2, min(capacity, 1 << 10)))
 
     def _room(self, depth: int) -> None:
         """Room for matches of so many rows."""
         registers = np.zeros((depth, self.scratch.registers.shape[1]), np.int64)
         registers[0] = self.program.history.initial()
         self.scratch = self.scratch._replace(
-            registers=registers, edge=np.zeros(depth, np.int64), position=np.zeros(depth, np.int64)
+            registers=registers,
+            edge=np.zeros(depth, np.int64),
+            position=np.zeros(depth, np.int64),
+            limit=np.zeros(depth, np.int64),
         )
 
     def _latest(self) -> s.I64:
@@ -251,19 +258,18 @@ class _Walk:
             self.out = s.found(2 * self.out.start.size, 2 * self.out.path.size)
 
     def _grow_table(self) -> None:
-        """Forget configurations of rows that no match begins at any more; double the table where that is not enough."""
-        kept = self.failed
+        """Forget configurations that cannot come up again; double the table where that is not enough."""
+        assert self.program.programs is not None
         row = int(self.registers[s.ROW])
-        left = int(np.count_nonzero(kept.used & (kept.key[:, 0] >= row)))
-        size = kept.used.size * (2 if 4 * left >= kept.used.size else 1)
-        if size > 2 * MOST_FAILED:
-            raise LimitError(
-                f"{self._where(row)}: more than {MOST_FAILED:,} ways were gone through without a match, because conditions of "
-                f"{', '.join(sorted(self.program.history.asked)) or 'WITHIN'} read rows of the match so far: "
-                "let them read the row before (PREV), bound the quantifiers, or add conditions on single rows"
-            )
-        self.failed = self._table(size)
-        self.registers[s.KEYS] = move_failed(kept, row, self.failed)
+        keys = self.failed.key[self.failed.used]
+        kept = keys[:, ROW_WORD] >= row
+        if self.program.programs.by_start:
+            kept &= keys[:, START_WORD] >= row
+        for column, is_row in rows_of(self.program.programs, keys):
+            kept &= ~is_row | (keys[:, column] >= row)
+        kept, size = roomy(kept, keys[:, -1] >= row, self.failed.used.size)
+        self.failed = table_of(keys[kept], size)
+        self.registers[s.KEYS] = np.count_nonzero(kept)
 
     def _where(self, row: int) -> str:
         partition = int(self.registers[s.PARTITION])

@@ -16,18 +16,18 @@ from stretto.engines.rows.backtracking import (
     ENDS,
     NOWHERE,
     REFUSED,
-    Failed,
-    remember,
-    sought,
 )
+from stretto.engines.rows.failing import BEHIND, Failed, has_failed, limit_of_condition, note, remember, unlimited
 from stretto.engines.rows.interpreter import Programs, Scratch, Values, run, update
 from stretto.engines.rows.kernels import ONE, possible
 from stretto.engines.rows.state import AT, LINKED, SLOTS, Given, Parts, Rows, Rules
 from stretto.engines.rows.structure import (
+    ASTRAY,
     FAULT,
     I64,
     INTEGERS,
     MATCHES,
+    MOST,
     NEXT,
     NO_TARGET,
     PARTITION,
@@ -121,10 +121,15 @@ def next_taken(k: int, ended: bool, reached: int, walks: Walks) -> int:
             taken = REFUSED
             break
         if true and not (
-            programs.fails[q] and failed.used[sought(programs, at, q, number, start, at, scratch, failed)]
+            programs.fails[q] and has_failed(programs, walks.values, at, q, number, start, at, scratch, failed)
         ):
             taken = q
             break
+        if programs.harder >= 0:
+            limit = scratch.key[scratch.key.size - BEHIND]
+            if not true:
+                limit = limit_of_condition(programs, walks.values, at, q, at, scratch)
+            note(programs, walks.values, q, limit, tip, at, scratch)
     if taken == NOWHERE and at == 0 and machine.ends[source]:
         taken = ENDS if ended else WAITS
     if tip:
@@ -218,6 +223,7 @@ def give(k: int, walks: Walks, registers: I64, out: Given) -> int:
     parts.start[k] = following
     parts.tip[k] = 0
     parts.edge[k] = 0
+    parts.ways[k] = 0
     return DONE
 
 
@@ -233,14 +239,24 @@ def fall_back(k: int, walks: Walks, registers: I64, out: Given) -> int:
             return OUTPUT_FULL
         parts.start[k] = rows.after[start]
         parts.edge[k] = 0
+        parts.ways[k] = 0
         return DONE
     p = rows.position[tip]
     if not programs.fails[p]:
         # Whatever came before it: so it is never tried again.
         rows.bits[tip, p >> 6] &= ~(ONE << np.uint64(p & 63))
-    elif not remember(programs, registers, parts.number[k] + 1, walks.scratch, walks.failed, start, tip, tip):
-        return GROW_TABLE
+    elif tip != start:
+        # … but for the first row, which no later match has.
+        number = parts.number[k] + 1
+        if not remember(programs, walks.values, registers, number, walks.scratch, walks.failed, start, start, tip, tip):
+            return GROW_TABLE
+        parts.ways[k] += 1
+        if parts.ways[k] > registers[MOST]:
+            registers[FAULT] = ASTRAY
+            return FAULTED
     parts.tip[k] = 0 if tip == start else rows.before[tip]
+    if programs.fails[p] and parts.tip[k]:
+        note(programs, walks.values, p, rows.limit[tip], parts.tip[k], tip, walks.scratch)
     return DONE
 
 
@@ -271,6 +287,7 @@ def read(work: I64, linking: bool, ended: bool, reached: int, walks: Walks, regi
                 at = rows.after[tip] if tip else parts.start[k]
                 rows.position[at] = taken
                 rows.edge[at] = 0
+                rows.limit[at] = unlimited(walks.programs)
                 parts.tip[k] = at
             elif taken == ENDS:
                 tip = parts.tip[k]

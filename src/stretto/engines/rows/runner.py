@@ -22,25 +22,25 @@ from stretto.columns.ordering import SortKey, key_words
 from stretto.columns.vectorized import mask
 from stretto.engines.rows import state as t
 from stretto.engines.rows import structure as s
-from stretto.engines.rows.backtracking import Failed, move_failed
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.encoding import Encoder
-from stretto.engines.rows.history import as_plain
-from stretto.engines.rows.interpreter import (
-    ANY_ROW,
-    FIRST_ROW,
-    GREATEST_ROW,
-    LAST_ROW,
-    LEAST_ROW,
-    Scratch,
-    Values,
+from stretto.engines.rows.failing import (
+    ROW_WORD,
+    ROWS,
+    START_WORD,
+    roomy,
+    rows_of,
+    table_of,
+    words_of_key,
 )
+from stretto.engines.rows.history import as_plain
+from stretto.engines.rows.interpreter import Scratch, Values
 from stretto.engines.rows.kernels import combine
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read
 from stretto.engines.rows.structure import I64, Bits, Found
 from stretto.engines.rows.within import span_of
-from stretto.errors import DataError, LimitError, SnapshotError
+from stretto.errors import DataError, SnapshotError
 from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
@@ -50,9 +50,6 @@ CHUNK = 1 << 16
 
 #: Room for fewer matches grows whenever it is full: each time that it is emptied costs some hundred calls.
 FEW = 1 << 11
-
-#: Registers that hold the slots of rows.
-ROWS = (FIRST_ROW, LAST_ROW, ANY_ROW, LEAST_ROW, GREATEST_ROW)
 
 #: Before any time.
 BEFORE_ALL = -(1 << 62)
@@ -136,13 +133,11 @@ class RowRun:
         self.words, self.known = self.encoder.encoded(Shifted(self._nothing(0), np.zeros(2, np.int64)))
         self._place_words(np.zeros(1, np.int64), self.capacity)
         self.registers = np.zeros(t.REGISTERS, np.int64)
+        self.registers[s.MOST] = MOST_FAILED
         self.out = t.given(self.capacity, self.capacity)
-        kept = [
-            int(end - begin) for begin, end in zip(self.related.live_begin, self.related.live_begin[1:], strict=False)
-        ]
         #: Slots of the table of configurations that failed, at least.
         self.least = 1 << max(2, min(self.capacity, 1 << 10).bit_length() - 1)
-        self._put_failed(np.zeros((0, 4 + max(kept, default=0)), np.int64), self.least)
+        self._put_failed(np.zeros((0, words_of_key(self.related)), np.int64), self.least)
         self.held: list[pa.Table] = [self._nothing(1)]  #: the rows by slot
         self._rows: Gatherer | None = None
         self.reached: int | float | None = None
@@ -328,12 +323,12 @@ class RowRun:
         )
         numbers, truths = np.zeros(stack, np.int64), np.zeros(stack, np.bool_)
         faults, key = np.zeros((1, 1), np.int64), np.zeros(self.failed.key.shape[1], np.int64)
-        frame, first = np.zeros(2, np.int64), np.zeros((0, 0), np.int64)
+        arrays = (numbers, truths, faults, key, np.zeros(2, np.int64), np.zeros((0, 0), np.int64))
         while True:
             state = self.state
             walks = Walks(
                 self.rules, self.machine, self.related, Values(self.words, self.known, no_window), state, self.parts,
-                Scratch(state.registers, state.edge, state.position, numbers, truths, faults, key, frame, first), self.failed,
+                Scratch(state.registers, state.edge, state.position, state.limit, *arrays), self.failed,
             )  # fmt: skip
             status = read(work, linking, ended, reached, walks, self.registers, self.out)
             found = self._drained()
@@ -362,28 +357,22 @@ class RowRun:
         return Given(seen, found, out.first[:matches][out.number[:matches] == 0], out.newest[matched])
 
     def _make_room_for_failed(self) -> None:
-        """Forget configurations of rows at which no match goes on any more; double the table where that is not enough."""
-        key = self.failed.key[self.failed.used]
+        """Forget configurations that cannot come up again; double the table where that is not enough."""
+        keys = self.failed.key[self.failed.used]
         rows, parts = self.state, self.parts
-        start = parts.start[rows.partition[key[:, 0]]]
-        kept = (start > 0) & (rows.ordinal[key[:, 0]] >= rows.ordinal[start])
+        start = parts.start[rows.partition[keys[:, ROW_WORD]]]
+        kept = (start > 0) & (rows.ordinal[keys[:, ROW_WORD]] >= rows.ordinal[start])
         if self.related.by_start:
-            kept &= key[:, 3] == start
-        size = self.failed.used.size
-        size *= 2 if 4 * int(kept.sum()) >= size else 1
-        if size > 2 * MOST_FAILED:
-            raise LimitError(
-                f"{self._where(int(self.registers[s.PARTITION]))}: more than {MOST_FAILED:,} ways were gone through without a match, "
-                f"because conditions of {', '.join(sorted(self.program.history.asked)) or 'WITHIN'} read rows of the match so far: "
-                "let them read the row before (PREV), bound the quantifiers, or add conditions on single rows"
-            )
-        self._put_failed(key[kept], size)
+            kept &= keys[:, START_WORD] == start
+        for column, is_row in rows_of(self.related, keys):
+            kept &= ~is_row | (rows.ordinal[np.where(is_row, keys[:, column], 0)] >= rows.ordinal[start])
+        kept, size = roomy(kept, keys[:, -1] == start, self.failed.used.size)
+        self._put_failed(keys[kept], size)
 
-    def _put_failed(self, key: I64, size: int) -> None:
+    def _put_failed(self, keys: I64, size: int) -> None:
         """Fill the table of configurations that failed."""
-        old = Failed(np.ascontiguousarray(key), np.ones(key.shape[0], np.bool_))
-        self.failed = Failed(np.zeros((size, key.shape[1]), np.int64), np.zeros(size, np.bool_))
-        self.registers[s.KEYS] = move_failed(old, -1, self.failed)
+        self.failed = table_of(keys, size)
+        self.registers[s.KEYS] = keys.shape[0]
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
@@ -457,25 +446,23 @@ class RowRun:
 
     def _rename_failed(self, renamed: I64) -> None:
         """Give the rows of configurations that failed their new slots; those of rows that are gone are forgotten."""
-        key = self.failed.key[self.failed.used]
-        if not key.shape[0]:
+        keys = self.failed.key[self.failed.used]
+        if not keys.shape[0]:
             return
-        related = self.related
-        begin, end = related.live_begin[key[:, 1]], related.live_begin[key[:, 1] + 1]
-        for j in range(key.shape[1] - 4):
-            there = begin + j < end
-            register = related.live[np.where(there, begin + j, 0)]
-            is_row = there & np.isin(related.kind[register], ROWS) & (key[:, 4 + j] > 0)
-            key[is_row, 4 + j] = renamed[key[is_row, 4 + j]]
-        key[:, 0] = renamed[key[:, 0]]
-        if related.by_start:
-            key[:, 3] = renamed[key[:, 3]]
-            key = key[key[:, 3] > 0]
-        key = key[key[:, 0] > 0]
+        kept = renamed[keys[:, ROW_WORD]] > 0
+        for column, is_row in rows_of(self.related, keys):
+            keys[is_row, column] = renamed[keys[is_row, column]]
+            kept &= ~is_row | (keys[:, column] > 0)
+        named = (ROW_WORD, START_WORD, -1) if self.related.by_start else (ROW_WORD, -1)
+        for column in named:
+            keys[:, column] = renamed[keys[:, column]]
+        if self.related.by_start:
+            kept &= keys[:, START_WORD] > 0
+        keys = keys[kept]
         size = self.least
-        while size < 2 * (key.shape[0] + 1):
+        while size < 2 * (keys.shape[0] + 1):
             size *= 2
-        self._put_failed(key, size)
+        self._put_failed(keys, size)
 
     def take(self, slots: I64, names: list[str]) -> pa.Table:
         """Columns of the rows at some slots."""
@@ -545,9 +532,10 @@ class RowRun:
             automaton.later,
         )
         programs = (related.code.tolist(), related.kind.tolist(), related.live.tolist(), related.constants.tolist())
+        keys = (related.stands.tolist(), related.harder)
         read = [(str(one.expression), str(one.type), one.rank) for one in self.program.history.columns.columns]
         columns = [(name, str(bound.columns.field(name).type)) for name in self.columns]
-        told = repr((*more, machine, programs, read, columns))
+        told = repr((*more, machine, programs, keys, read, columns))
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def _where(self, partition: int) -> str:
@@ -609,8 +597,8 @@ class RowRun:
         kept = np.append(np.arange(self.size), self.words.shape[1] - 1)
         self.words[:, kept] = arrays["words"].reshape(-1, kept.size)
         self.known[:, kept] = arrays["known"].reshape(-1, kept.size)
-        key = arrays["failed"].astype(np.int64).reshape(-1, self.failed.key.shape[1])
-        self._put_failed(key, max(self.least, 1 << (2 * key.shape[0] + 2).bit_length()))
+        keys = arrays["failed"].astype(np.int64).reshape(-1, self.failed.key.shape[1])
+        self._put_failed(keys, max(self.least, 1 << (2 * keys.shape[0] + 2).bit_length()))
 
 
 def grown_across(array: A, chosen: I64, size: int) -> A:

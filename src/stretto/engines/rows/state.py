@@ -22,6 +22,7 @@ class Rows(NamedTuple):
     bits: U64  #: (slots, words): what the row may be taken as; what failed is taken out
     position: I64  #: what the walk took the row as
     edge: I64  #: how many followers of that the walk has tried
+    limit: I64  #: … as far as these have failed, no better value than this has a match (failing.py)
     registers: I64  #: (slots, registers) with the row; those of slot 0 are those before the first row of a match
 
 
@@ -34,6 +35,7 @@ class Parts(NamedTuple):
     tip: I64  #: the slot of the last row of the match so far; 0: it has none
     edge: I64  #: how many of what may come first the walk has tried
     number: I64  #: matches so far
+    ways: I64  #: configurations of the match that begins at ``start`` that failed
     behind: I64  #: the rows with a lower number are in a match, or known to be in none
 
 
@@ -62,10 +64,10 @@ class Given(NamedTuple):
 
 
 # Registers of a stream's kernel; those of a walk (structure.py) stand before them.
-AT = 7  #: the place in the work
-LINKED = 8  #: whether the row at that place is linked
-SLOTS = 9  #: slots in the output
-REGISTERS = 10
+AT = 8  #: the place in the work
+LINKED = 9  #: whether the row at that place is linked
+SLOTS = 10  #: slots in the output
+REGISTERS = 11
 
 
 T = TypeVar("T", Rows, Parts)
@@ -73,18 +75,28 @@ T = TypeVar("T", Rows, Parts)
 
 def rows_for(slots: int, words: int, registers: I64) -> Rows:
     """Room for so many slots; ``registers`` are those before the first row of a match."""
-    partition, after, before, ordinal, time, position, edge = np.zeros((7, slots), np.int64)
+    partition, after, before, ordinal, time, position, edge, limit = np.zeros((8, slots), np.int64)
     table = np.zeros((slots, registers.size), np.int64)
     table[0] = registers
     timed = np.zeros(slots, np.bool_)
     return Rows(
-        partition, after, before, ordinal, time, timed, np.zeros((slots, words), np.uint64), position, edge, table
+        partition,
+        after,
+        before,
+        ordinal,
+        time,
+        timed,
+        np.zeros((slots, words), np.uint64),
+        position,
+        edge,
+        limit,
+        table,
     )
 
 
 def parts_for(count: int) -> Parts:
     """Room for so many partitions."""
-    return Parts(*np.zeros((7, count), np.int64))
+    return Parts(*np.zeros((8, count), np.int64))
 
 
 def given(matches: int, slots: int) -> Given:

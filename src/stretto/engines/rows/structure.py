@@ -28,9 +28,12 @@ MATCHES = 3  #: matches in the output
 USED = 4  #: rows in the output
 FAULT = 5  #: what is refused: see below
 KEYS = 6  #: configurations in the table of those that failed
-DEAD = 7  #: in a window that seeks: no match begins before this row, but near the begin of a frame
-TRIED = 8  #: … rows at which a match was sought in vain
-WALK_REGISTERS = 9
+MOST = 7  #: so many configurations of one match may fail
+# … over sorted rows:
+WAYS = 8  #: configurations of this match that failed
+DEAD = 9  #: in a window that seeks: no match begins before this row, but near the begin of a frame
+TRIED = 10  #: … rows at which a match was sought in vain
+WALK_REGISTERS = 11
 
 #: Rows at which a window may seek a match in vain.
 MOST_TRIED = 1 << 32
@@ -40,6 +43,18 @@ NO_TARGET = 1  #: AFTER MATCH SKIP TO a variable that holds no row
 TO_START = 2  #: AFTER MATCH SKIP TO the first row of the match
 INTEGERS = 3  #: an integer left 64 bits in a condition
 SOUGHT = 4  #: a window seeks too long
+ASTRAY = 5  #: too many configurations of one match failed
+
+# What a register is in the key of a configuration that failed; else a row of which only this column is read.
+AS_IS = -1
+FLAG = -2  #: whether there is any
+VALUE = -3  #: the aggregate, which may be left out
+
+# How a position's condition reads the value that is left out.
+UNREAD = 0
+BESIDE_COLUMN = 1  #: it is compared with a column of the current row, and nothing else is asked
+BESIDE_CONSTANT = 2
+OTHERWISE = 3
 
 
 class Machine(NamedTuple):

@@ -69,6 +69,14 @@ class Columns:
             self.columns.append(wanted)
         return self.columns.index(wanted)
 
+    def numbers(self) -> set[int]:
+        """The columns whose words are numbers, whatever other rows there are, and known when their row has come."""
+        return {
+            number
+            for number, one in enumerate(self.columns)
+            if one.rank < 0 and all(int(name.split(" ", 1)[0]) <= 0 for name in p.attributes(one.expression))
+        }
+
     def values(self, seen: Shifted, latest: I64) -> Values:
         """What programs read of the rows of a table."""
         words = np.zeros((len(self.columns), seen.rows + 1), np.int64)

@@ -1,0 +1,156 @@
+"""Failures that are kept from one start of a match to the next: right whatever is read of the rows before, few, and forgotten."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto.engines.rows import failing, program, runner
+from stretto.engines.rows.columns import Shifted
+from stretto.errors import LimitError
+from stretto.languages.match_recognize import parse
+from stretto.matching.rows import recognize
+from stretto.query.passes.bind_rows import bind
+from stretto.reference.match_recognize import evaluate
+from tests.conftest import COMPILED, blocks, cases
+from tests.engines.test_rows_cost import Counting
+
+PATTERNS = ["A B*? C", "A+ B* C", "(A | B)+ C", "A (B | C)* D", "A B+ (A | C) D", "(A B?)+ C D?", "A B* C B* D"]
+VALUES = [
+    "{}.x",
+    "{}.y",
+    "2 * {}.x",
+    "1.2 * {}.y",
+    "200 + {}.x",
+    "0.7 * {}.x",
+    "FIRST({}.x)",
+    "LAST({}.y, 1)",
+    "- FIRST({}.y)",
+]
+VALUES += [
+    "max({}.x)",
+    "0.7 * max({}.y)",
+    "min({}.y) + 1",
+    "sum({}.x)",
+    "-2 * sum({}.y)",
+    "count({}.*)",
+    "avg({}.x)",
+    "FIRST(x)",
+]
+VALUES += [
+    "PREV({}.x)",
+    "NEXT({}.y)",
+    "greatest({}.x, 2)",
+    "(CASE WHEN {}.x > 1 THEN {}.y ELSE 0 END)",
+    "abs({}.y - x)",
+]
+OWN = ["x", "y", "x + 1", "y * 2", "3", "2.5"]
+
+
+def condition(rng: random.Random, names: str) -> str:
+    value = rng.choice(VALUES).replace("{}", rng.choice(names))
+    simple = f"{rng.choice(OWN)} {rng.choice(['<', '<=', '>', '>=', '=', '<>'])} {value}"
+    if rng.random() < 0.7:
+        return simple
+    other = condition(rng, names)
+    return rng.choice([f"({simple} AND {other})", f"({simple} OR {other})", f"NOT ({simple})", f"x - {value} > y"])
+
+
+def rows(rng: random.Random, count: int) -> pa.Table:
+    x = [rng.choice([None, 0, 1, 2, 3, 5, -4, 200, 1 << 53, 7]) for _ in range(count)]
+    y = [
+        rng.choice([None, 0.0, -0.0, 0.5, 1.0, 2.5, -3.0, float("nan"), float("inf"), 1e60, 7.0]) for _ in range(count)
+    ]
+    return pa.table({"t": range(count), "x": pa.array(x, pa.int64()), "y": pa.array(y, pa.float64())})
+
+
+@pytest.mark.parametrize("seeds", blocks(cases(400)), ids=str)
+def test_what_is_kept_is_right(seeds: range) -> None:
+    """The engine, and a stream in random batches, against the reference: with values that make conditions harder, and others."""
+    for seed in seeds:
+        rng = random.Random(seed)
+        pattern = rng.choice(PATTERNS)
+        names = [one for one in "ABCD" if one in pattern]
+        define = ", ".join(f"{one} AS {condition(rng, ''.join(names))}" for one in names[1:] if rng.random() < 0.8)
+        skip = rng.choice(["PAST LAST ROW", "TO NEXT ROW"])
+        clause = f"ORDER BY t MEASURES FIRST(t) AS b, LAST(t) AS e AFTER MATCH SKIP {skip} PATTERN ({pattern})"
+        clause = f"MATCH_RECOGNIZE ({clause} DEFINE {define or 'B AS x > A.x'})"
+        table = rows(rng, rng.randint(2, 11))
+        bound = bind(parse(clause), table.schema)
+        try:
+            wanted = evaluate(bound, table, most_steps=20_000).to_pylist()
+        except LimitError:
+            continue
+        told = f"seed {seed}: {clause} {table.to_pylist()}"
+        assert recognize(bound, table, capacity=rng.choice([1, 1 << 10])).to_pylist() == wanted, told
+        matcher, given, at = stretto.Matcher(clause, schema=table.schema, capacity=1), [], 0
+        while at < table.num_rows:
+            size = rng.randint(1, 4)
+            given += matcher.push(table.slice(at, size)).to_pylist()
+            at += size
+            if rng.random() < 0.3:
+                matcher = stretto.Matcher(clause, schema=table.schema, capacity=1).restore(matcher.snapshot())
+        assert given + matcher.finish().to_pylist() == wanted, told
+
+
+def walk(count: int) -> pa.Table:
+    """A random walk of prices, which never rises by a fifth, and falls in the end; and other columns."""
+    rng = np.random.default_rng(5)
+    steps = np.concatenate([rng.normal(0, 1e-3, count // 2), np.full(count - count // 2, -1e-3)])
+    columns = {"i": np.arange(count), "p": 100 * np.exp(np.cumsum(steps)), "v": rng.integers(0, 150, count)}
+    return pa.table({**columns, "k": rng.integers(0, 100, count), "q": rng.integers(0, 100, count)})
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p",
+        "PATTERN (A B* C) DEFINE C AS p >= 1.2 * A.p",
+        "PATTERN (A B*? C) DEFINE C AS v >= 200 + A.v",
+        "PATTERN (A+ B) DEFINE A AS p > 0, B AS p < 0.07 * max(A.p)",
+        "PATTERN (A B+ C) DEFINE C AS k > 100 + FIRST(B.k)",
+        "PATTERN (A B*? C) DEFINE C AS i < FIRST(i)",
+    ],
+)
+@pytest.mark.skipif(COMPILED, reason="counts what interpreted kernels read")
+def test_what_failed_from_one_start_fails_from_others(clause: str) -> None:
+    """Steps grow with the rows, and not with their square: a bound that all starts share is enough for all of them."""
+
+    def steps(count: int) -> int:
+        table = walk(count)
+        bound = bind(parse(f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b {clause})"), table.schema)
+        ran = program.RowProgram(bound)
+        to = Counting(ran.machine.to)
+        ran.machine = ran.machine._replace(to=to)
+        assert list(ran.matches(Shifted(table, np.array([0, count])))) == []
+        return to.reads
+
+    few = steps(100)
+    assert steps(400) <= 6 * few
+    assert few <= 100 * 8
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_bound_is_one_matchs(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two columns of A make failures depend on the start: they are forgotten with it, and counted for it alone."""
+    table = walk(60)
+    for module in (program, runner):
+        monkeypatch.setattr(module, "MOST_FAILED", 70)
+    monkeypatch.setattr(failing, "LARGEST_TABLE", 128)
+    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND k > A.q + 200"
+    clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b {clause})"
+
+    def found(rows: pa.Table) -> list[dict[str, Any]]:
+        if not stream:
+            return recognize(bind(parse(clause), table.schema), rows, capacity=2).to_pylist()
+        matcher = stretto.Matcher(clause, schema=table.schema, capacity=2)
+        return matcher.push(rows).to_pylist() + matcher.finish().to_pylist()
+
+    assert found(table) == []  # 60 · 59 / 2 ways, of which one start has 59
+    with pytest.raises(LimitError, match="at row 0: more than 70 ways were gone through without a match"):
+        found(walk(80))
