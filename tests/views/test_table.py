@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.errors import OptionError
 
 DAY = dt.datetime(2026, 3, 1, 23, 50)
 EVENT = pa.struct([("type", pa.string()), ("t", pa.timestamp("us")), ("k", pa.string()), ("v", pa.float64())])
@@ -135,3 +136,35 @@ def test_saving(tmp_path: Path) -> None:
     with pytest.raises(stretto.OptionError, match="a table is no picture"):
         view.save(tmp_path / "m.svg")
     assert set(view._repr_mimebundle_()) == {"text/plain", "text/html"}
+
+
+def test_integer_times_with_a_unit_are_dates() -> None:
+    """In a table, on a time axis and in a histogram; without a unit they stay numbers."""
+    events = [{"type": one, "t": 1_772_442_000 + 60 * at, "n": at} for at, one in enumerate("ACB")]
+    matches = stretto.match("SELECT * FROM S WHERE A; B", events, time="t")
+    assert "1772442000" in str(stretto.show(matches, width=100))
+    shown = str(stretto.show(matches, width=100, time_unit="s"))
+    assert shown.splitlines()[1].split() == ["2026-03-02", "09:00", "09:02", "09:00", "0", "09:02", "2"]
+    assert "0 rows" in str(stretto.show(matches.slice(0, 0), time_unit="ms"))
+    drawn = str(stretto.timeline(matches, events, time_unit="s"))
+    assert drawn.startswith("match 0: from 2026-03-02 09:00 to 09:02\n")
+    assert drawn.splitlines()[-1].count("·") == 1
+    assert "2026-03-02" in str(stretto.density(matches, time_unit="s"))
+    with pytest.raises(OptionError, match="time_unit='min': the units of integer times are s, ms, us, ns"):
+        stretto.show(matches, time_unit="min")
+
+
+def test_what_tells_rows_apart_is_shown() -> None:
+    """Of many attributes those that differ, and the places of matches that would look the same."""
+    same = {"a": 1, "b": 1, "c": 1, "d": 1}
+    events = [{"type": "A", **same, "n": 7}, {"type": "A", **same, "n": 8}, {"type": "B", **same, "n": 9}]
+    matches = stretto.match("SELECT A FROM S WHERE A; B", events)
+    shown = str(stretto.show(matches, width=100)).splitlines()
+    assert shown[0].split()[-7:] == ["A", "a", "b", "c", "n", "…", "1", "more"][-7:]
+    assert sorted(row.split()[-1] for row in shown[1:3]) == ["7", "8"]
+    alike = pa.table({"t": [1, 1], "type": ["A", "A"]})
+    found = stretto.match("SELECT * FROM S WHERE A", alike, time="t")
+    assert (
+        str(stretto.show(found, width=100)).splitlines()[1:3]
+        != [str(stretto.show(found, width=100)).splitlines()[1]] * 2
+    )

@@ -21,6 +21,7 @@ def give(
     *,
     json: bool,
     rows: int,
+    time_unit: str | None = None,
 ) -> None:
     """Write rows to a file, print them as JSON lines, or show the first of them.
 
@@ -36,6 +37,8 @@ def give(
         As JSON lines.
     rows
         How many a table in the terminal shows; 0: all.
+    time_unit
+        What integer times count, which such a table shows as dates.
     """
     if out is not None:
         typer.echo(f"{counted(write_matches(tables, schema, out))} written to {out}", err=True)
@@ -44,10 +47,12 @@ def give(
             for row in table.to_pylist():
                 typer.echo(as_json(row))
     else:
-        _print(schema, tables, counted, rows)
+        _print(schema, tables, counted, rows, time_unit)
 
 
-def _print(schema: pa.Schema, tables: Iterable[pa.Table], counted: Callable[[int], str], most: int) -> None:
+def _print(
+    schema: pa.Schema, tables: Iterable[pa.Table], counted: Callable[[int], str], most: int, unit: str | None
+) -> None:
     """The first rows as a table, and how many there are."""
     shown: list[pa.Table] = []
     count = rows = 0
@@ -58,6 +63,6 @@ def _print(schema: pa.Schema, tables: Iterable[pa.Table], counted: Callable[[int
         count += table.num_rows
     console = Console()
     if shown:
-        console.print(grid(pa.concat_tables(shown)))
+        console.print(grid(pa.concat_tables(shown), time_unit=unit))
     more = f", {rows} shown" if rows < count else ""
     console.print(f"{counted(count)}{more}", markup=False, highlight=False)

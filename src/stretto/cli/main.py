@@ -16,7 +16,7 @@ app = typer.Typer(
     name="stretto",
     help="Find sequences, repetitions and trends in streams of events.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("always", StrettoWarning)
             warnings.showwarning = _show_warning
-            _program()(args=arguments)
+            _program()(args=arguments, prog_name="stretto")
     except QueryError as error:
         _fail("query error", error, BAD_QUERY)
     except OptionError as error:

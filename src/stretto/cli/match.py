@@ -162,7 +162,15 @@ def match(  # noqa: PLR0913 - the options of the command
         schema, tables = _on_spark(compiled, data, roles | ({} if budget is None else {"budget": allowed}))
     else:
         schema, tables = _embedded(compiled, read_events(data, format, types), roles | {"budget": allowed})
-    give(schema, tables, lambda count: _counted(count, compiled, output, schema, timeouts), out, json=json, rows=rows)
+    give(
+        schema,
+        tables,
+        lambda count: _counted(count, compiled, output, schema, timeouts),
+        out,
+        json=json,
+        rows=rows,
+        time_unit=time_unit,
+    )
 
 
 def _budget(given: str | None, *, shown: bool) -> int | float | str | None:

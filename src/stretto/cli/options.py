@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from stretto.views.units import UNITS
+
 
 class Language(StrEnum):
     """The languages of queries on the command line."""
@@ -64,5 +66,8 @@ StreamOption = Annotated[
     str | None, typer.Option("--stream", help="Column that names an event's stream.", metavar="COLUMN")
 ]
 TimeUnitOption = Annotated[
-    str | None, typer.Option("--time-unit", help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT")
+    str | None,
+    typer.Option(
+        "--time-unit", help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT", autocompletion=lambda: [*UNITS]
+    ),
 ]

@@ -93,8 +93,13 @@ class Columns:
     @property
     def shown(self) -> tuple[str, ...]:
         """What a table shows: where times and events tell which match it is, its places are left out."""
-        places = () if self.times and self.variables else self.places
-        return (*self.sign, *self.keys, *self.times, *places, *self.variables, *self.others)
+        left_out = self.places if self.times and self.variables else ()
+        return tuple(one for one in self.all if one not in left_out)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All columns, keys and times first."""
+        return (*self.sign, *self.keys, *self.times, *self.places, *self.variables, *self.others)
 
 
 @dataclass(frozen=True)
@@ -162,11 +167,16 @@ def texts_of(column: pa.Array, days: Sequence[Any] | None) -> list[str]:
 def worth_writing(variable: str, structs: pa.Array, keys: Sequence[str]) -> tuple[list[str], int]:
     """Choose the attributes of events that a reader of the table does not know yet, and count those that are too many.
 
-    Keys stand in their own columns, and an attribute whose values all are the variable's name says nothing.
+    Keys stand in their own columns, and an attribute whose values all are the variable's name says nothing. Where they are too many,
+    those stay that differ from event to event.
     """
     names = [field.name for field in structs.type]
     worth = [name for name in names if name not in keys and not _named(variable, structs.field(names.index(name)))]
-    return worth[:WRITTEN], max(0, len(worth) - WRITTEN)
+    if len(worth) > WRITTEN:
+        apart = {name for name in worth if len(set(map(repr, python(structs.field(names.index(name)))))) > 1}
+        first = sorted(worth, key=lambda name: name not in apart)[:WRITTEN]
+        return [name for name in worth if name in first], len(worth) - WRITTEN
+    return worth, 0
 
 
 def _named(variable: str, column: pa.Array) -> bool:

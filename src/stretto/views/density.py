@@ -18,6 +18,7 @@ from stretto.views.clock import Clock
 from stretto.views.columns import Columns, is_events, is_measure, is_time, one_array, python
 from stretto.views.scene import Box, Line, Scene, Words
 from stretto.views.text import clean, ends, short, width
+from stretto.views.units import dated
 from stretto.views.view import View
 
 WIDTH, BARS, ROW = 860, 160, 22
@@ -26,7 +27,9 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 @check_arguments
-def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 20) -> View:
+def density(
+    matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 20, time_unit: str | None = None
+) -> View:
     """Show how many matches end when: a histogram, or with ``by`` a row for each key, the most frequent first.
 
     Parameters
@@ -40,6 +43,8 @@ def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 
         How many parts the time is cut into.
     keys
         How many keys have a row; the others have one together.
+    time_unit
+        What integer times count since 1970: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; ``None``: they stay numbers.
 
     Returns
     -------
@@ -49,7 +54,7 @@ def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 
     Raises
     ------
     OptionError
-        There is no column of this name, or none that says when a match ends.
+        There is no column of this name, no such unit, or no column that says when a match ends.
 
     Examples
     --------
@@ -59,7 +64,7 @@ def density(matches: Any, by: str | None = None, *, bins: int = 60, keys: int = 
     6 matches by end, from 1 to 5
     ▃ ▆ █
     """
-    table = as_table(matches)
+    table = dated(as_table(matches), time_unit)
     if not (1 <= bins <= MOST_BINS and keys >= 1):
         raise OptionError(f"density(bins={bins}, keys={keys}): bins is from 1 to {MOST_BINS:,}, and keys at least 1")
     kinds = {field.name: field.type for field in table.schema}

@@ -21,6 +21,7 @@ from stretto.views.columns import Columns, events_of, first_of, is_time, one_arr
 from stretto.views.html import Cell
 from stretto.views.html import table as html_table
 from stretto.views.text import clean
+from stretto.views.units import dated
 from stretto.views.view import View
 
 #: So many characters are as wide as a line of text may be asked for.
@@ -35,7 +36,9 @@ class _Column:
 
 
 @check_arguments
-def show(matches: Any, *, rows: int = 20, events: int = 5, width: int | None = None) -> View:
+def show(
+    matches: Any, *, rows: int = 20, events: int = 5, width: int | None = None, time_unit: str | None = None
+) -> View:
     """Show matches as a readable table: keys first, times as times, the events of variables in few words, long lists counted.
 
     Parameters
@@ -48,6 +51,8 @@ def show(matches: Any, *, rows: int = 20, events: int = 5, width: int | None = N
         How many events of a variable are shown.
     width
         Of the text, in characters; ``None``: as wide as the terminal.
+    time_unit
+        What integer times count since 1970: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; ``None``: they stay numbers.
 
     Returns
     -------
@@ -72,20 +77,28 @@ def show(matches: Any, *, rows: int = 20, events: int = 5, width: int | None = N
     part = whole.slice(0, rows or count)
     more = f", {part.num_rows:,} shown" if part.num_rows < count else ""
     remark = f"{count:,} row{'' if count == 1 else 's'}{more}"
-    columns = _columns(part, events)
+    columns = _columns(dated(part, time_unit), events)
     text = _text(columns, width)
     return View(f"{text}{remark}", lambda: _html(columns, remark))
 
 
-def grid(table: pa.Table, events: int = 5) -> RichTable:
+def grid(table: pa.Table, events: int = 5, time_unit: str | None = None) -> RichTable:
     """Make a table for a terminal, of all rows."""
-    return _grid(_columns(table, events))
+    return _grid(_columns(dated(table, time_unit), events))
 
 
 def _columns(table: pa.Table, most: int) -> list[_Column]:
     known = Columns.of(table.schema)
     days = _days(table, known)
-    return [_column(name, one_array(table.column(name)), known, days, most) for name in known.shown]
+    made = {name: _column(name, one_array(table.column(name)), known, days, most) for name in known.shown}
+    rows = [*zip(*(map(_written, one.cells) for one in made.values()), strict=True)]
+    if len(set(rows)) < len(rows):  # what is shown of several matches is the same: their places tell them apart
+        made |= {name: _column(name, one_array(table.column(name)), known, days, most) for name in known.places}
+    return [made[name] for name in known.all if name in made]
+
+
+def _written(cell: Cell) -> tuple[str, ...]:
+    return tuple(cell.lines)
 
 
 def _days(table: pa.Table, known: Columns) -> list[Any]:

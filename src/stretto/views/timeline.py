@@ -18,6 +18,7 @@ from stretto.views.clock import Clock
 from stretto.views.columns import Columns, Event, events_of, is_time, one_array, values_of, worth_writing
 from stretto.views.lanes import Block, Held, Lane, picture, text
 from stretto.views.text import cut, short
+from stretto.views.units import attribute_of, dated
 from stretto.views.view import View
 
 #: Matches in a picture, events of a lane that are drawn one by one (more are a band), and characters of a label.
@@ -33,6 +34,7 @@ def timeline(
     time: str | None = None,
     key: str | Sequence[str] | None = None,
     label: str | Sequence[str] | None = None,
+    time_unit: str | None = None,
 ) -> View:
     """Show the events of a match, or of several, on a time axis: a lane for each variable, and one for what was skipped between.
 
@@ -54,6 +56,8 @@ def timeline(
     label
         Attributes that are written beside an event; ``None``: the first two that say something. All are shown where a pointer
         rests on the event.
+    time_unit
+        What integer times count since 1970: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; ``None``: they stay numbers.
 
     Returns
     -------
@@ -86,6 +90,11 @@ def timeline(
             count = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
             raise OptionError(f"timeline(row={one}): the table has {count}, counted from 0")
     source = None if events is None else with_fields(as_table(events), [] if time is None else [time])
+    if time_unit is not None:
+        time = time or attribute_of(table)
+        table = dated(table, time_unit, time)
+        source = source and dated(source, time_unit, time)
+        known = Columns.of(table.schema)
     keys = None if key is None else (key,) if isinstance(key, str) else tuple(key)
     for name in keys or ():
         require(table, name, "key")
