@@ -255,8 +255,8 @@ def _occurs(query: BoundQuery, stream: Sequence[Event], v: Valuation, before: li
     name, size = query.window.attribute, query.window.size
     time = [number(event[name], query, name) for event in stream]
     first, last = time[v.start], time[v.end]
-    return any(time[i] < first and last - time[i] <= size for i in before) or any(
-        time[i] > last and time[i] - first <= size for i in after
+    return any(i < v.start and last - time[i] <= size for i in before) or any(
+        i > v.end and time[i] - first <= size for i in after
     )
 
 

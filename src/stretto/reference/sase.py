@@ -523,10 +523,10 @@ class Automaton:
         if 0 < negation.place < len(self.components):
             return run.selected[negation.place - 1][-1] < row < run.selected[negation.place][0]
         assert window is not None
-        time, first, last = (self._time(i) for i in (row, run.first, run.selected[-1][-1]))
+        time = self._time(row)
         if negation.place == 0:
-            return time < first and self._time(completed) - time <= window.size
-        return time > last and time - first <= window.size
+            return row < run.first and self._time(completed) - time <= window.size
+        return row > run.selected[-1][-1] and time - self._time(run.first) <= window.size
 
 
 def measure(query: BoundSase, event: Event) -> int | float:

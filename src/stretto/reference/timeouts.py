@@ -74,7 +74,7 @@ def evaluate_timeouts(
         streams = sase.substreams(query, rows)
         begun = [_of_sase(query, rows, members) for members in streams]
         matched = {match.start for members in streams for match in matches_of(query, rows, members)}
-    clock = sorted(row for members in streams for row in members)
+    clock = [row for row, event in enumerate(rows) if _has_time(query, event)]
     found: list[Timeout] = []
     for members, partial in zip(streams, begun, strict=True):
         for start, one in partial.items():
@@ -273,6 +273,13 @@ def _closing(
 def _last_time(query: BoundQuery | BoundSase, event: Mapping[str, Any]) -> int | float | None:
     assert query.window is not None
     return None if query.window.attribute is None else measure(query, event) + query.window.size
+
+
+def _has_time(query: BoundQuery | BoundSase, event: Mapping[str, Any]) -> bool:
+    """Whether an event moves time on: of any type, stream or key, or without one, if it has what the window measures."""
+    assert query.window is not None
+    name = query.window.attribute
+    return name is not None and event[name] is not None
 
 
 def measure(query: BoundQuery | BoundSase, event: Mapping[str, Any]) -> int | float:

@@ -222,7 +222,7 @@ class LatestRunner(Intake):
         key = self._keys(batch, rows)
         self.state.fit(self.partitions)
         waits = self.program.query.eql.last_negation is not None
-        self.until = until = self._open_after(measures, member) if waits else None
+        self.until = until = self._open_after(measures, classed.timed) if waits else None
         return Events(bits[rows], position, low, key), until
 
     def _keys(self, batch: pa.RecordBatch, rows: I64) -> I64:

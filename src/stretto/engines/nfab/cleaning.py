@@ -108,7 +108,6 @@ def _move_nodes(memory: Memory, place: I64) -> int:
             nodes.other[head] = place[nodes.other[node]]
             nodes.start[head] = nodes.start[node]
             nodes.position[head] = nodes.position[node]
-            nodes.tie[head] = nodes.tie[node]
             nodes.label[head] = nodes.label[node]
             if nodes.P.shape[0] > 1:
                 for at in range(nodes.P.shape[1]):

@@ -163,11 +163,6 @@ class Compiled:
         """Whether matches can be counted without listing them: not where each is looked at."""
         return self.query.parsed.limit is None and not self.nfab.negations and not self.query.parsed.non_overlap
 
-    @property
-    def ties(self) -> bool:
-        """Whether events of one time must be told from earlier ones: where a negation stands at an end."""
-        return any(one.left < 0 or one.right == len(self.nfab.pairs) for one in self.nfab.negations)
-
     def selecting(self, variable: str) -> int:
         """The bits of the edges with which a variable selects an event."""
         return sum(

@@ -32,14 +32,14 @@ def is_negated(
         if (
             machine.right[negation] == components
         ):  # with UNTIL … ONLY the match is complete later than with its last event
-            while one != s.NIL and nodes.tie[one] > nodes.position[scratch.path[0]]:
+            while one != s.NIL and nodes.position[one] > nodes.position[scratch.path[0]]:
                 if holds(theta, 3 * components + negation, run, i, one, events, machine, memory):
                     return True
                 one = nodes.previous[one]
             continue
         for at in range(length - 1 if at_start else 0, length if at_start else length - 1):
             node = scratch.path[at]
-            until = nodes.tie[node] if at_start else nodes.position[node]
+            until = nodes.position[node]
             after = low - 1  # position of the event before
             if not at_start:
                 before = scratch.path[at + 1]

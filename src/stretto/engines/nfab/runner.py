@@ -23,7 +23,7 @@ from stretto.engines.nfab.picking import advance_choosing
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
-from stretto.engines.shared.intake import Bits, Intake, kept
+from stretto.engines.shared.intake import Classed, Intake, kept
 from stretto.engines.shared.keeping import Visits
 from stretto.engines.shared.values import Vocabulary, matrix
 from stretto.engines.totals.adder import Adder
@@ -75,7 +75,6 @@ class NfabRunner(Intake):
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
-    SCALARS = (*Intake.SCALARS, "last_tie")
     #: What holds its arrays.
     state_type: ClassVar[type[NfabState]] = NfabState
     state: NfabState
@@ -113,7 +112,6 @@ class NfabRunner(Intake):
         needs_keys = any(column.kind == "key" for column in values.columns)
         self.tests = KeyTable(kinds) if needs_keys else None
         self.named_at = 0  # how many strings and keys were left when the others were last forgotten
-        self.last_tie: tuple[int | float, int] | None = None
         self._events: Events | None = None  # those at hand
         #: What counts matches and adds them up; where they can be counted, that is done on their lists.
         self.adder: Adder | None = None
@@ -242,9 +240,8 @@ class NfabRunner(Intake):
             keys = self.tests.ids([table.column(name) for name in names], np.arange(rows.size))
         self._learn(table)
         C = self._matrix(table, keys, position)
-        tie = self._ties(measures, rows, position) if program.ties else position
         key = ranks if self.counted else position
-        self.until = until = self._passed(measures, member)
+        self.until = until = self._passed(classed)
         if self.keeper is not None:
             begins = (bits[rows] & program.beginning) != 0
             self.keeper.see(Visits(position, part, key, low, begins), self.partitions)
@@ -256,12 +253,12 @@ class NfabRunner(Intake):
             mine = [(bits[rows] & program.selecting(name)) != 0 for name in self.adder.variables]
             self.adder.see(batch, rows, position, mine)
         constants = np.full(rows.size, program.constants.ctypes.data)
-        return Events(bits[rows], part, position, ranks, key, low, tie, constants, C), until
+        return Events(bits[rows], part, position, ranks, key, low, constants, C), until
 
-    def _passed(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
+    def _passed(self, classed: Classed) -> int | None:
         """From which start on windows are open after a batch, where something waits for that."""
         waits = self.program.machine.pending or self.keeper is not None
-        return self._open_after(measures, member) if waits else None
+        return self._open_after(classed.measures, classed.timed) if waits else None
 
     def _matrix(self, table: pa.RecordBatch, keys: I64 | None, position: I64) -> I64:
         """The columns of the visited events, whose positions are given."""
@@ -281,22 +278,6 @@ class NfabRunner(Intake):
         if moved is None or not moved[0].size:
             return
         move_words(self.state, self.program.conditions.values, *moved)
-
-    def _ties(self, measures: NDArray[np.generic] | None, rows: I64, position: I64) -> I64:
-        """For each visited event the position of the first visited one of its time."""
-        assert measures is not None
-        values = measures[rows]
-        if not values.size:
-            return position
-        changes = np.ones(values.size, np.bool_)
-        changes[1:] = values[1:] != values[:-1]
-        if self.last_tie is not None:
-            changes[0] = values[0] != self.last_tie[0]
-        begins = np.maximum.accumulate(np.where(changes, np.arange(values.size), -1))
-        before = -1 if self.last_tie is None else self.last_tie[1]
-        tie = np.where(begins < 0, before, position[np.maximum(begins, 0)])
-        self.last_tie = (values[-1].item(), int(tie[-1]))
-        return tie
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 

@@ -54,7 +54,6 @@ def new_node(label: int, previous: int, start: int, i: int, events: Events, mach
     nodes.other[node] = s.NIL
     nodes.start[node] = start
     nodes.position[node] = events.position[i]
-    nodes.tie[node] = events.tie[i]
     nodes.label[node] = label
     if machine.keeps:
         for at in range(events.C.shape[1]):

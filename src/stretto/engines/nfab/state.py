@@ -288,11 +288,9 @@ def new_runs(size: int, words: int) -> Runs:
 
 
 def new_nodes(size: int, columns: int) -> Nodes:
-    previous, other, start, position, tie, label = (np.zeros(size, np.int64) for _ in range(6))
+    previous, other, start, position, label = (np.zeros(size, np.int64) for _ in range(5))
     start[s.NIL] = NEVER  # nothing lies behind it
-    return Nodes(
-        previous, other, start, position, tie, label, np.zeros((size if columns else 1, columns + 1), np.int64)
-    )
+    return Nodes(previous, other, start, position, label, np.zeros((size if columns else 1, columns + 1), np.int64))
 
 
 def _scratch(size: int) -> Scratch:

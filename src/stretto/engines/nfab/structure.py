@@ -121,7 +121,6 @@ class Events(NamedTuple):
     rank: I64  #: what contiguity counts
     key: I64  #: what the window bounds
     low: I64  #: least key in the window
-    tie: I64  #: position of the first visited event of the same time
     constants: I64  #: the address of the words that theta compares and computes with
     C: I64  #: [event, word]
 
@@ -144,7 +143,6 @@ class Nodes(NamedTuple):
     other: I64  #: of a union: the other alternative, whose matches begin no later
     start: I64  #: latest start key behind it
     position: I64  #: of the event
-    tie: I64
     label: I64  #: component; UNION; of a negated event m + negation
     P: I64  #: [node, word] columns of the event
 

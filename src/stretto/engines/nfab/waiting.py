@@ -18,9 +18,9 @@ def try_pending(theta: Any, run: int, i: int, events: Events, machine: Machine, 
     components = machine.kleene.size
     for negation in range(machine.left.size):
         if machine.right[negation] == components and (events.bits[i] >> (2 * components + negation)) & 1:
-            # In (last.time, first.time + d]: later in time than the last event, and with the first in its window.
+            # Behind the last event in the order of the stream, and with the first in its window.
             late = nodes.start[runs.node[run]] < events.low[i]
-            if events.tie[i] > nodes.position[runs.node[run]] and not late:
+            if events.position[i] > nodes.position[runs.node[run]] and not late:
                 scratch_node = registers[s.HEAD]  # the event as a node of its own, for the time of the test
                 new_node(components + negation, s.NIL, 0, i, events, machine, memory)
                 registers[s.HEAD] = scratch_node

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.shared.intake import Bits, Intake
+from stretto.engines.shared.intake import Bits, Classed, Intake
 from stretto.frame import Section
 
 I64 = NDArray[np.int64]
@@ -117,6 +117,7 @@ class Following(Intake):
         super().__init__(*program, **options)
         self._times: NDArray[Any] = np.zeros(0, np.int64)  # what the window measures, of each row of the batch …
         self._member: Bits | None = None  # … and which of them are in the stream
+        self._timed: Bits | None = None  # … and which move time on
         self._ranks: tuple[I64, I64] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._closed: tuple[I64, I64] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -165,11 +166,11 @@ class Following(Intake):
             self._sweep_firsts()
         self._clean_now_and_then()
 
-    def _passed(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
+    def _passed(self, classed: Classed) -> int | None:
         """Keep what the windows measure."""
-        self._member = member
-        if measures is not None:
-            self._times = measures
+        self._member, self._timed = classed.member, classed.timed
+        if classed.measures is not None:
+            self._times = classed.measures
         return None
 
     def _rank(self, part: I64) -> I64:
@@ -182,9 +183,9 @@ class Following(Intake):
 
     def _by_time(self, first: int) -> tuple[I64, I64]:
         """The slots whose windows the batch closes, in order, and the rows that do: those of a later time than the windows have."""
-        times, member = self._times, self._member
-        rows = np.arange(times.size) if member is None else np.flatnonzero(member)
-        chosen = times[rows]
+        times, timed = self._times, self._timed
+        rows = np.arange(times.size) if timed is None else np.flatnonzero(timed)
+        chosen = np.maximum.accumulate(times[rows])  # late rows, which are dropped, close nothing
         state = self.state
         slots = np.flatnonzero(state.open)
         if not chosen.size or not slots.size:

@@ -67,6 +67,7 @@ class Classed(NamedTuple):
 
     member: Bits | None  #: the rows that are in the stream, and not late; ``None``: all
     measures: NDArray[np.generic] | None  #: what the window measures of every row
+    timed: Bits | None  #: the rows of which it is known, in the stream or not: all these move time on; ``None``: all
     cls: NDArray[np.int32]  #: their event classes
     last_measure: int | float | None
     last_time: int | float | None
@@ -186,12 +187,10 @@ class Intake:
         open_ones = measured.begin < measured.end
         return int(measured.positions[measured.begin]) if open_ones else self.rows
 
-    def _open_after(self, measures: NDArray[np.generic] | None, member: Bits | None) -> int | None:
+    def _open_after(self, measures: NDArray[np.generic] | None, timed: Bits | None) -> int | None:
         """The least position in the window of the latest time of a batch; ``None``: it tells none."""
-        if measures is None or not measures.size:
-            return None
-        chosen = measures if member is None else measures[member]
-        return self.open_from(chosen[-1].item()) if chosen.size else None
+        now = latest(measures, timed)
+        return None if now is None else self.open_from(now)
 
     @property
     def cursor(self) -> int:
@@ -256,9 +255,9 @@ class Intake:
             The events are not what the query needs.
         """
         member = self._members(batch)
-        measures, last_measure = self._measure(batch, member)
+        measures, timed, last_measure = self._measure(batch, member)
         member, last_time, late = self._in_time(batch, member, last_measure)
-        return Classed(member, measures, self._classes(batch, member), last_measure, last_time, late)
+        return Classed(member, measures, timed, self._classes(batch, member), last_measure, last_time, late)
 
     def _move(self, batch: pa.RecordBatch, classed: Classed) -> int:
         """The rows are taken, and what fails from here on leaves them half read; gives the position of the first of them."""
@@ -289,7 +288,7 @@ class Intake:
             A missing column, a NULL or a decreasing time, or an integer that leaves 64 bits.
         """
         member = self._members(table)
-        last_measure = self._measure(table, member)[1]
+        last_measure = self._measure(table, member)[2]
         member = self._in_time(table, member, last_measure)[0]
         ahead = 0
         for batch in table.to_batches(max_chunksize=CHUNK) if self.classifying.query.computes else ():
@@ -330,26 +329,35 @@ class Intake:
 
     def _measure(
         self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.generic] | None, int | float | None]:
-        """The window attribute of every row, checked not to decrease, and its last value."""
+    ) -> tuple[NDArray[np.generic] | None, Bits | None, int | float | None]:
+        """The window attribute of every row, checked not to decrease, which rows have one, and its last value."""
         window = self.window
         if window is None or window.attribute is None:
-            return None, None
+            return None, None, None
         name = window.attribute
         if name == self.schema.time and self.late_policy == "drop":
-            return self._values(batch, name, "window", member), None
+            return *self._values(batch, name, "window", member), None
         return self._ordered(batch, name, self.last_measure, member, FALLS)
 
     def _values(
         self, batch: pa.RecordBatch | pa.Table, name: str, role: str, member: Bits | None
-    ) -> NDArray[np.generic]:
-        """A column that orders the stream as numbers; anything in rows that are not in it."""
+    ) -> tuple[NDArray[np.generic], Bits | None]:
+        """A column that orders the stream as numbers, and which rows have one (``None``: all).
+
+        Every event has one that may be in a match; of those without a key the ones that the column gives one, as they move time on
+        like all others. The rest has any number.
+        """
         column = column_of(batch, name, role)
-        if member is not None and not member.all() and not pa.types.is_null(column.type):
-            if not member.any():
-                return np.zeros(len(column), np.float64 if pa.types.is_floating(column.type) else np.int64)
-            column = pc.if_else(pa.array(member), column, column[int(member.argmax())])
-        return values_of(column, name, self.rows)
+        if member is None or member.all():
+            return values_of(column, name, self.rows), None
+        said = pc.is_finite(column) if pa.types.is_floating(column.type) else column.is_valid()
+        known = np.asarray(pc.fill_null(said, False).to_numpy(zero_copy_only=False), np.bool_)
+        timed = member | (known if (own := self._streamed(batch)) is None else known & own)
+        if not timed.any():
+            return np.zeros(len(column), np.float64 if pa.types.is_floating(column.type) else np.int64), timed
+        if not timed.all():
+            column = pc.if_else(pa.array(timed), column, column[int(timed.argmax())])
+        return values_of(column, name, self.rows), timed
 
     def _ordered(
         self,
@@ -358,16 +366,16 @@ class Intake:
         last: int | float | None,
         member: NDArray[np.bool_] | None,
         why: str,
-    ) -> tuple[NDArray[np.generic], int | float | None]:
-        """The values of a column that must not decrease along the stream, from ``last`` on, and the new last one."""
-        values = self._values(batch, name, "window or time", member)
-        chosen = values if member is None else values[member]
+    ) -> tuple[NDArray[np.generic], Bits | None, int | float | None]:
+        """The values of a column that must not decrease along the stream, from ``last`` on, which rows have one, the new last one."""
+        values, timed = self._values(batch, name, "window or time", member)
+        chosen = values if timed is None else values[timed]
         if not chosen.size:
-            return values, last
+            return values, timed, last
         falls = np.less(chosen[1:], chosen[:-1])
         if falls.any() or (last is not None and chosen[0] < last):
             at = 0 if last is not None and chosen[0] < last else int(falls.argmax()) + 1
-            row = self.rows + (at if member is None else int(np.flatnonzero(member)[at]))
+            row = self.rows + (at if timed is None else int(np.flatnonzero(timed)[at]))
             if self.advanced is not None and name == self.schema.time and not at and chosen[0] < self.advanced:
                 raise DataError(
                     f"row {row} is late: '{name}' is {chosen[at]}, and advance() has said that nothing before {self.advanced} comes; "
@@ -376,7 +384,7 @@ class Intake:
             raise DataError(
                 f"'{name}' decreases from {chosen[at - 1] if at else last} to {chosen[at]} at row {row}; {why}"
             )
-        return values, chosen[-1].item()
+        return values, timed, chosen[-1].item()
 
     def _in_time(
         self, batch: pa.RecordBatch | pa.Table, member: NDArray[np.bool_] | None, last_measure: int | float | None
@@ -392,9 +400,9 @@ class Intake:
             if self.window is not None and self.window.attribute == name:
                 return member, last_measure, 0
             why = "events must come in the order of their time (or pass late='drop')"
-            return member, self._ordered(batch, name, self.last_time, member, why)[1], 0
-        values = self._values(batch, name, "time", member)
-        rows = np.arange(values.size) if member is None else np.flatnonzero(member)
+            return member, self._ordered(batch, name, self.last_time, member, why)[2], 0
+        values, timed = self._values(batch, name, "time", member)
+        rows = np.arange(values.size) if timed is None else np.flatnonzero(timed)
         chosen = values[rows]
         if not chosen.size:
             return member, self.last_time, 0
@@ -403,7 +411,7 @@ class Intake:
         on_time = chosen == reached
         kept = np.zeros(values.size, np.bool_)
         kept[rows[on_time]] = True
-        return kept, reached[-1].item(), int(rows.size - np.count_nonzero(on_time))
+        return both(member, kept), reached[-1].item(), int(rows.size - np.count_nonzero(on_time))
 
     def _substreams(
         self, batch: pa.RecordBatch, rows: I64, member: NDArray[np.bool_] | None, *, skips: bool
@@ -569,6 +577,12 @@ def kept(array: I64, rows: I64) -> I64:
     fresh = np.zeros((max(1, rows.size), *array.shape[1:]), np.int64)
     fresh[: rows.size] = array[rows]
     return fresh
+
+
+def latest(values: NDArray[np.generic] | None, timed: Bits | None) -> int | float | None:
+    """The greatest of the values of a batch, of the rows that have one; ``None``: there is none."""
+    chosen = values if values is None or timed is None else values[timed]
+    return None if chosen is None or not chosen.size else chosen.max().item()
 
 
 def both(left: Bits | None, right: Bits | None) -> Bits | None:

@@ -57,7 +57,7 @@ class Runner(Driver):
     def _prepare(self, batch: pa.RecordBatch) -> Events | None:
         """Check the batch and turn it into the events to visit; ``None`` when there are none."""
         classed = self._classed(batch)
-        member, measures, cls = classed[:3]
+        member, measures, cls = classed.member, classed.measures, classed.cls
         self.program.refresh()
         first = self._move(batch, classed)
         rows = self.program.visited(cls, member)
@@ -67,7 +67,7 @@ class Runner(Driver):
             self.state.fit_partitions(self.partitions)
         events = self._placed_events(cls[rows], rows, part, key, measures, first) if rows.size else None
         if self.keeper is not None:
-            self.until = self._open_after(measures, member)
+            self.until = self._open_after(measures, classed.timed)
             events = self._kept_events(events)
         if self.choice is not None:
             self.choice.see(batch, rows, rows + first)

@@ -238,8 +238,8 @@ class FollowingRun(Following, TimedIntake):
     # -- events -------------------------------------------------------------------------------------------------------
 
     def _read(self, batch: pa.RecordBatch) -> None:
-        events, measures, member = self.prepare(batch)
-        self._passed(measures, member)
+        events, classed = self.prepare(batch)
+        self._passed(classed)
         begins = self.program.begins(events.cls) if events.cls.size else np.zeros(0, np.bool_)
         rows = np.flatnonzero(self._matters(events, begins))
         chosen = {name: getattr(events, name)[rows] for name in ("cls", "part", "position", "rank", "low", "clock")}

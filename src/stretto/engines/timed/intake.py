@@ -45,8 +45,8 @@ class TimedIntake(Intake):
         super().check(table)
         self._clocks(table, self._members(table))
 
-    def prepare(self, batch: pa.RecordBatch) -> tuple[Events, NDArray[Any] | None, Bits | None]:
-        """The events to visit; of all rows what the window measures, and which are in the stream.
+    def prepare(self, batch: pa.RecordBatch) -> tuple[Events, Classed]:
+        """The events to visit, and what was told of all rows.
 
         Raises
         ------
@@ -54,13 +54,14 @@ class TimedIntake(Intake):
             The events are not what the query needs; then nothing has changed.
         """
         member = self._members(batch)
-        measures, last_measure = self._measure(batch, member)
+        measures, timed, last_measure = self._measure(batch, member)
         clocks, last_clock = self._clocks(batch, member)
         member, last_time, late = self._in_time(batch, member, last_measure)
         cls = self._classes(batch, member)
         self.program.refresh()
         self.broken = True
-        first = self._move(batch, Classed(member, measures, cls, last_measure, last_time, late))
+        classed = Classed(member, measures, timed, cls, last_measure, last_time, late)
+        first = self._move(batch, classed)
         self.last_clock = last_clock
         relevant = self.program.relevant[cls]
         rows = np.flatnonzero(relevant if member is None else relevant & member)
@@ -79,7 +80,7 @@ class TimedIntake(Intake):
             self.adder.see(batch, rows, position, mine)
         if self.seeing is not None:
             self.seeing(batch, rows, position)
-        return Events(cls[rows], part, position, ranks, low, clock, measure), measures, member
+        return Events(cls[rows], part, position, ranks, low, clock, measure), classed
 
     def _clocks(
         self, batch: pa.RecordBatch | pa.Table, member: Bits | None
@@ -89,8 +90,9 @@ class TimedIntake(Intake):
         if name is None:
             return None, None
         if name == self.schema.time and self.late_policy == "drop":
-            return self._values(batch, name, "gaps", member), None
-        return self._ordered(batch, name, self.last_clock, member, FALLS)
+            return self._values(batch, name, "gaps", member)[0], None
+        clocks, _, last = self._ordered(batch, name, self.last_clock, member, FALLS)
+        return clocks, last
 
     def has_passed(self, value: int | float) -> bool:
         """Nothing before ``value`` will come; whether windows close by that."""

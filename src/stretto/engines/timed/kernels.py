@@ -131,10 +131,9 @@ def _see(part: int, position: int, measure: float, cls: int, machine: Machine, p
     for group in range(groups):
         if machine.hits[cls, group]:
             parts.seen[part * groups + group] = position
-    if machine.before[cls] and not (parts.known[part] and parts.latest[part] == measure):
-        parts.earlier[part] = parts.latest[part]
+    if machine.before[cls]:
         parts.latest[part] = measure
-        parts.known[part] = min(parts.known[part] + 1, 2)
+        parts.known[part] = 1
 
 
 @inlined
@@ -181,11 +180,7 @@ def _take(
         else:
             parts.tail[part * steps + step] = node
         nodes.begin[node], nodes.links[node] = begin, registers[s.LINKS] - begin
-        nodes.spoilt[node] = False
-        if parts.known[part] and parts.latest[part] < measure:
-            nodes.spoilt[node], nodes.bad[node] = True, parts.latest[part]
-        elif parts.known[part] > 1:
-            nodes.spoilt[node], nodes.bad[node] = True, parts.earlier[part]
+        nodes.spoilt[node], nodes.bad[node] = parts.known[part] > 0, parts.latest[part]
         if machine.last[step]:
             walk.root[registers[s.ROOTS]] = node
             registers[s.ROOTS] += 1

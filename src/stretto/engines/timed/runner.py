@@ -12,6 +12,7 @@ from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
 from stretto.engines.shared.holding import Patience
+from stretto.engines.shared.intake import latest
 from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.choosing import chosen
@@ -95,18 +96,16 @@ class TimedRunner(TimedIntake):
         no event gives output, and none consumes; partial matches are built as ever.
         """
         self.refuse_if_broken()
-        events, measures, member = self.prepare(batch)
+        events, classed = self.prepare(batch)
         if self.keys is not None:
             self.state.fit_partitions(self.partitions)
         if self.keeper is not None and not events.cls.size:
             self.keeper.see(NO_VISITS, self.partitions)
         yield from self._read(events, silent)
         if self.keeper is not None:
-            self.until = self._open_after(measures, member)
-        if self.waiting is not None and measures is not None:
-            on_time = measures if member is None else measures[member]
-            if on_time.size:
-                yield from self._released(on_time.max().item())
+            self.until = self._open_after(classed.measures, classed.timed)
+        if self.waiting is not None and (now := latest(classed.measures, classed.timed)) is not None:
+            yield from self._released(now)
         if self.keys is not None:
             self._sweep_now_and_then()
         self.broken = False
@@ -121,7 +120,7 @@ class TimedRunner(TimedIntake):
             visits = Visits(events.position, part, keys, events.low, self.program.begins(cls))
             self.keeper.see(visits, self.partitions)
         behind = self.program.behind[cls]
-        spoilers = part[behind], measure[behind]
+        spoilers = events.position[behind], part[behind], measure[behind]
         if self.waiting is not None:
             self.waiting.spoil(*spoilers)
         self.state.registers[s.CURSOR] = 0

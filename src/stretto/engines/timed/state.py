@@ -64,7 +64,6 @@ class State:
             consumed=np.full(count, -1, np.int64),
             known=np.zeros(count, np.int64),
             latest=np.zeros(count, self.measure),
-            earlier=np.zeros(count, self.measure),
         )
 
     def _walk(self, depth: int) -> Walk:

@@ -110,7 +110,7 @@ class Nodes(NamedTuple):
     rank: I64
     clock: Clock
     measure: Clock
-    bad: Clock  #: of a first step: measure of the last event before it in time that must not come before
+    bad: Clock  #: of a first step: measure of the last event before it that must not come before
     spoilt: Bits  #: … and whether there is one
     best: I64  #: the latest start of the matches behind this node and all older ones of its step, as a key
     older: I64  #: the node before of the same partition and step
@@ -138,9 +138,8 @@ class Parts(NamedTuple):
     seen: I64  #: position of the last event of a group; −1: none
     rank: I64  #: of the last visited event
     consumed: I64  #: partial matches that begin up to this position are forgotten
-    known: I64  #: how many of the next two are known
-    latest: Clock  #: the last measure of an event that must not come before …
-    earlier: Clock  #: … and the last one below it
+    known: I64  #: whether the next one is known
+    latest: Clock  #: the measure of the last event that must not come before
 
 
 class Walk(NamedTuple):

@@ -49,7 +49,12 @@ class Waiting:
         return self._bytes + self.matches.nbytes + sum(one.nbytes for one in (self.part, self.begun, self.ended))
 
     def add(
-        self, found: Matches, part: I64, begun: NDArray[Any], ended: NDArray[Any], spoilers: tuple[I64, NDArray[Any]]
+        self,
+        found: Matches,
+        part: I64,
+        begun: NDArray[Any],
+        ended: NDArray[Any],
+        spoilers: tuple[I64, I64, NDArray[Any]],
     ) -> None:
         """More matches, complete but for what may still come, which are there after :meth:`join`, without those that are spoilt.
 
@@ -68,7 +73,7 @@ class Waiting:
         if not self.budget.holds(0, size):
             what = f"completes more than {rows:,} matches, which wait for the end of their window"
             raise TooMany(event, what, FEWER, self.budget)
-        kept = np.flatnonzero(self.spared(part, begun, ended, *spoilers))
+        kept = np.flatnonzero(self.spared(found.end, part, begun, *spoilers))
         if not kept.size:
             return
         one = found.taken(kept), part[kept], begun[kept], ended[kept]
@@ -88,28 +93,29 @@ class Waiting:
         self.matches = Matches.joined(found)
         self.part, self.begun, self.ended = np.concatenate(part), np.concatenate(begun), np.concatenate(ended)
 
-    def spoil(self, part: I64, measure: NDArray[Any]) -> None:
-        """Drop the matches behind which one of some events comes, by their partitions and measures."""
-        spared = self.spared(self.part, self.begun, self.ended, part, measure)
+    def spoil(self, position: I64, part: I64, measure: NDArray[Any]) -> None:
+        """Drop the matches behind which one of some events comes, by their positions, partitions and measures."""
+        spared = self.spared(self.matches.end, self.part, self.begun, position, part, measure)
         if not spared.all():
             self._keep(np.flatnonzero(spared))
 
     def spared(
-        self, own: I64, begun: NDArray[Any], ended: NDArray[Any], part: I64, measure: NDArray[Any]
+        self, end: I64, own: I64, begun: NDArray[Any], position: I64, part: I64, measure: NDArray[Any]
     ) -> NDArray[np.bool_]:
-        """Which matches (partition, measures of the first and last event) none of some events spoils. O(n log n) of both."""
+        """Which matches (last position, partition, measure of the first event) none of some events spoils. O(n log n) of both."""
         if not own.size or not part.size:
             return np.ones(own.size, np.bool_)
-        # In each partition by measure, an event before the matches that end with it: it must come later than these.
+        # In each partition by position, an event before the matches that end with it: it must come later than these.
         events = part.size
-        parts, measures = np.concatenate((part, own)), np.concatenate((measure, ended))
+        parts, places = np.concatenate((part, own)), np.concatenate((position, end))
         kind = np.concatenate((np.zeros(events, np.int8), np.ones(own.size, np.int8)))
-        order = np.lexsort((kind, measures, parts))
+        order = np.lexsort((kind, places, parts))
         place = np.where(order < events, np.arange(order.size), order.size)
         following = np.minimum.accumulate(place[::-1])[::-1]
         found = following[np.argsort(order)[events:]]
         at = order[np.minimum(found, order.size - 1)]
-        spoilt: NDArray[np.bool_] = (found < order.size) & (parts[at] == own) & (measures[at] - begun <= self.size)
+        passed = measure[np.minimum(at, events - 1)] - begun
+        spoilt: NDArray[np.bool_] = (found < order.size) & (parts[at] == own) & (passed <= self.size)
         return ~spoilt
 
     def released(self, now: int | float | None, *, by_end: bool = False) -> Matches | None:

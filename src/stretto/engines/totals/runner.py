@@ -14,7 +14,7 @@ from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Unlisted
-from stretto.engines.shared.intake import Intake, keyed
+from stretto.engines.shared.intake import Intake, keyed, latest
 from stretto.engines.tecs.kernels import Machine
 from stretto.engines.tecs.runner import renumbered
 from stretto.engines.totals import structure as s
@@ -83,7 +83,7 @@ class TotalsRunner(Intake):
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events | None, int | None]:
         """Check the batch and turn it into the events to visit (``None``: there are none), and the pane of its last row."""
         classed = self._classed(batch)
-        member, measures, cls = classed[:3]
+        member, measures, cls = classed.member, classed.measures, classed.cls
         self.program.refresh()
         rows = self.program.visited(cls, member)
         own = self.state.own
@@ -96,7 +96,7 @@ class TotalsRunner(Intake):
         first = self._move(batch, classed)
         now = None
         if panes is not None and panes.size:
-            now = self._last_pane(panes, member)
+            now = self._last_pane(panes, classed.timed)
         asked, part, key = rows, np.zeros(rows.size, np.int64), None
         if self.keys is not None or self.ranked:
             rows, part, key = self._substreams(batch, rows, member, skips=self.program.skips)
@@ -168,14 +168,12 @@ class TotalsRunner(Intake):
         inside = _in_a_window(panes, *self._window)
         return rows[inside], part[inside], panes[inside]
 
-    def _last_pane(self, panes: I64, member: NDArray[np.bool_] | None) -> int | None:
+    def _last_pane(self, panes: I64, timed: NDArray[np.bool_] | None) -> int | None:
         assert self.panes is not None
         if self.panes.attribute is None:
             return self.rows // self.panes.width
-        if member is None:
-            return int(panes[-1])
-        at = np.flatnonzero(member)
-        return int(panes[at[-1]]) if at.size else None
+        last = latest(panes, timed)
+        return None if last is None else int(last)
 
     # -- the kernel ---------------------------------------------------------------------------------------------------
 

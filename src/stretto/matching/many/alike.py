@@ -164,7 +164,7 @@ class _PairRunner(NfabRunner):
         self._learn(batch)
         C = self._matrix(batch, keys, first + begins)[which]
         bits = self.program.bits(cls)
-        return Events(bits, part, position, position, position, low, position, self.constants[slot], C), None
+        return Events(bits, part, position, position, position, low, self.constants[slot], C), None
 
     def slot_at(self, pair: int | None) -> int:
         """The slot of one of the pairs at hand."""

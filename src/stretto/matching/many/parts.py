@@ -246,7 +246,7 @@ class Part:
             self.skips
             and len(self.conditions) <= GUARDS
             and self.measures is None
-            and not (self.waits or machine.ties or machine.query.parsed.non_overlap)
+            and not (self.waits or machine.query.parsed.non_overlap)
             and machine.alike is not None
         )
 

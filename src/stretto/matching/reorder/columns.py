@@ -117,11 +117,9 @@ class Columns:
                 found = missing if found is None else found | missing
         return found
 
-    def seen(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
-        """The times of events that come; of all else, a time before all."""
-        if sign is not None:
-            time = np.where(sign > 0, time, self.before)
-        return time if nowhere is None else np.where(nowhere, self.before, time)
+    def seen(self, time: Times, sign: I64 | None) -> Times:
+        """The times of events that come, those in no partition too; of retractions, a time before all."""
+        return time if sign is None else np.where(sign > 0, time, self.before)
 
     @property
     def telling(self) -> list[str]:

@@ -56,7 +56,7 @@ class Cleanse:
         sequence is its revision, and takes its place.
     partition_by
         Columns that, with time and sequence, tell which event is retracted. An event with a NULL in one of them is in no
-        partition: it is left out.
+        partition: it moves time on, and is left out.
     payload
         The columns that tell it where there is no sequence; ``None``: all.
     speculation
@@ -322,11 +322,9 @@ class Cleanse:
         sign = None if columns.sign is None else signs(batch, columns.sign, self._rows)
         # The punctuation before each row and behind the last, and what each row lets through.
         nowhere = columns.nowhere(batch)
-        punctuation = self._punctuations(time, sign, nowhere)
+        punctuation = self._punctuations(time, sign)
         limits = self._beyond(punctuation[1:]) if self._slack is not None else np.full(1, self._limit, time.dtype)
         late = time < punctuation[:-1]
-        if nowhere is not None:
-            late &= ~nowhere
         if self._late_policy == "error" and late.any():
             at = int(late.argmax())
             raise DataError(
@@ -342,18 +340,16 @@ class Cleanse:
         self._set_aside(batch, late)
         if self._slack is not None:
             self._punctuation, self._limit = punctuation[-1].item(), limits[-1].item()
-            self._greatest = max(
-                self._greatest, self._columns.seen(time, sign, nowhere).max(initial=self._columns.before).item()
-            )
+            self._greatest = max(self._greatest, columns.seen(time, sign).max(initial=columns.before).item())
         return self._split(here, passes, limits, first, placed)
 
-    def _punctuations(self, time: Times, sign: I64 | None, nowhere: Bools | None) -> Times:
+    def _punctuations(self, time: Times, sign: I64 | None) -> Times:
         """The punctuation before each row, and behind the last."""
         if self._slack is None:
             return np.full(time.size + 1, self._punctuation, time.dtype)
         seen = np.empty(time.size + 1, time.dtype)
         seen[0] = self._greatest
-        seen[1:] = self._columns.seen(time, sign, nowhere)
+        seen[1:] = self._columns.seen(time, sign)
         np.maximum.accumulate(seen, out=seen)
         if self._greatest == self._columns.before:
             known = seen != self._columns.before

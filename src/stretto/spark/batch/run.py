@@ -56,7 +56,7 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
 
 
 def _latest(call: Prepared) -> bytes | None:
-    """The latest time of all events of the stream, whatever key they have and whether they can matter, as a table of one row.
+    """The latest time of all events of the stream, also without a key, and whether or not they can matter, as a table of one row.
 
     ``None``: there are no events.
     """
@@ -66,8 +66,6 @@ def _latest(call: Prepared) -> bytes | None:
     rows, member = call.events, in_streams(call.query)
     if member is not True:
         rows = rows.filter(F.lit(False) if member is False else member)
-    for name in call.asked_keys:
-        rows = rows.filter(call.key_column(name).isNotNull())
     return latest_of(rows, time, call.columns[time])
 
 
