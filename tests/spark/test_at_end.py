@@ -33,7 +33,7 @@ def test_same_matches_as_embedded(spark: Any, name: str) -> None:
     for seed in seeds(1, 2, 3):
         table = events(seed, 70)
         # The last event of each key comes at another time; behind all of them one that nothing asks for, and one without a key.
-        ends = [{"type": "X", "t": 40, "seq": 98, "k": "z"}, {"type": "A", "t": 60, "seq": 99, "k": None}]
+        ends = [{"type": "X", "t": 36, "seq": 98, "k": "z"}, {"type": "A", "t": 38, "seq": 99, "k": None}]
         table = pa.concat_tables([table, pa.Table.from_pylist(ends, SCHEMA)]).sort_by("seq")
         expected = stretto.match(QUERIES[name], table, **GIVEN, at_end="drop")
         if name not in (
