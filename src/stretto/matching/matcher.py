@@ -224,7 +224,7 @@ class Matcher:
         return self._line.late
 
     def late_events(self) -> pa.Table:
-        """With ``late="side"``: the late events since the last call, with the columns that are read.
+        """With ``late="side"``: the late events since the last call, whole: with all columns that they had.
 
         >>> import stretto
         >>> matcher = stretto.Matcher("SELECT * FROM S WHERE A ; B", time="t", disorder=5, late="side")

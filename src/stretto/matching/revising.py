@@ -34,6 +34,7 @@ from stretto.matching.line import Line
 from stretto.matching.lowered import Lowering
 from stretto.matching.meaning import check_same
 from stretto.matching.reorder import Cleanse, Released, check_span
+from stretto.matching.reorder.operator import together
 from stretto.matching.results import CHUNK
 from stretto.matching.signed import MatchLayout, OutputLayout, SignedLayout, free_name
 from stretto.matching.under_way import answered, late_words, refused, unsorted
@@ -230,6 +231,8 @@ class Revising(Line):
             if name not in afa.events:
                 require(given, name, next(role for role, column in self.options.items() if column == name))
             kinds[name] = afa.events.get(name) or given[name]
+        if self.options["late"] == "side":  # late events are shown whole
+            kinds |= {name: kind for name, kind in given.items() if name not in kinds and not pa.types.is_null(kind)}
         until = self.options["until"]
         if until is not None and pa.types.is_null(kinds[until]):  # all live for ever, so far
             kinds[until] = kinds[self.options["time"]]
@@ -304,12 +307,10 @@ class Revising(Line):
 
     def _set_aside(self) -> pa.Table:
         """What :meth:`late_events` would hand over now; it stays."""
-        schema = pa.schema(list(self._kinds.items()))
-        side = [batch.cast(schema) for batch in self._running().side]
-        found = pa.Table.from_batches(side, schema=schema)
-        if self._front is None or self._front.schema is None:
-            return found
-        return pa.concat_tables([self._front.set_aside, found])
+        side = [pa.Table.from_batches([batch]) for batch in self._running().side]
+        if self._front is not None and self._front.schema is not None:
+            side.insert(0, self._front.set_aside)
+        return together(side, pa.schema(list(self._kinds.items())))
 
     @property
     def punctuation(self) -> Any:
@@ -397,7 +398,7 @@ class Revising(Line):
                     "with timer=, punctuations are events of their own: give them by advance(), between pushes"
                 )
             if self._front is not None:
-                self._push_behind(self._front, table, arcs, pairs)
+                self._push_behind(self._front, table, arcs, pairs, as_table(events))
             else:
                 stream = None if arcs is None else self._arcs.changes(arcs, table.num_rows)
                 changes = Changes.none() if stream is None else stream.changes()
@@ -505,15 +506,19 @@ class Revising(Line):
         names = tuple(self._kinds)
         table = with_fields(table, names)
         there = table.select([name for name in table.column_names if name in self._kinds])
+        for name in set(names).difference(there.column_names, self.needed()):  # late events alone would show it
+            there = there.append_column(name, pa.nulls(table.num_rows, self._kinds[name]))
         return conform(there, names, self._kinds, "the matcher expects")
 
-    def _push_behind(self, front: Cleanse, table: pa.Table, arcs: Any, pairs: list[tuple[int, Any]]) -> None:
-        """Rows go through what reorders them."""
+    def _push_behind(
+        self, front: Cleanse, table: pa.Table, arcs: Any, pairs: list[tuple[int, Any]], whole: pa.Table
+    ) -> None:
+        """Rows go through what reorders them; ``whole``: with all columns."""
         if arcs is not None and self._disorder is not None:
             raise OptionError("with disorder= arcs change between pushes: add_arc(), retire_arc()")
         stream = None if arcs is None else self._arcs.changes(arcs, table.num_rows)
         try:
-            released = front.let(table, pairs, places=stream is not None)
+            released = front.let(table, pairs, places=stream is not None, whole=whole if whole.num_columns else None)
         except StrettoError:
             if stream is not None:
                 stream.carried_out(0)

@@ -119,7 +119,7 @@ class Cleanse:
         self._told: Any = None  # a punctuation before the type of the time is known
         self._finished = False
         self._rows = self._late = 0
-        self._side: list[pa.RecordBatch] = []
+        self._side: list[pa.Table] = []
         self._inferred = schema is None
         if schema is not None:
             attributes = Schema.of(schema).attributes
@@ -180,7 +180,7 @@ class Cleanse:
     @property
     def set_aside(self) -> pa.Table:
         """What :meth:`late_events` would hand over now; it stays."""
-        return pa.table({}) if self.schema is None else pa.Table.from_batches(self._side, schema=self.schema)
+        return pa.table({}) if self.schema is None else together(self._side, self.schema)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -224,12 +224,18 @@ class Cleanse:
         """
         try:
             runs = [replace(run, batch=run.batch.cast(schema)) for run in self._buffer.runs]
-            side = [batch.cast(schema) for batch in self._side]
         except pa.ArrowInvalid as error:
             raise DataError(f"an event that waits does not fit: {error}") from error
-        self._buffer.runs, self._side, self._columns.schema = runs, side, schema
+        self._buffer.runs, self._columns.schema = runs, schema
 
-    def let(self, events: Any, punctuations: Sequence[tuple[int, Any]] = (), *, places: bool = False) -> Released:
+    def let(
+        self,
+        events: Any,
+        punctuations: Sequence[tuple[int, Any]] = (),
+        *,
+        places: bool = False,
+        whole: pa.Table | None = None,
+    ) -> Released:
         """Do what :meth:`push` does, with the rows of the events.
 
         Parameters
@@ -238,6 +244,8 @@ class Cleanse:
             Pairs of a row of the push, ascending, and the time before it.
         places
             Whether to tell after which operation each event goes.
+        whole
+            The same events with all columns, for those that are late; ``None``: they have all.
         """
         if self._finished:
             raise OptionError("the stream is finished; start a new Cleanse, or restore a snapshot")
@@ -250,6 +258,7 @@ class Cleanse:
         if self._inferred:
             self._widen(table)
         kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
+        whole = table if whole is None else whole
         table = conform(table, kinds, kinds, *(BEFORE if self._inferred else ("the schema says",)))
         batch = one_batch(table)
         before = self.saved()
@@ -259,7 +268,8 @@ class Cleanse:
                 if time is not None:
                     found.append(self._advance(time, 2 * begin))
                 elif end > begin:
-                    found.append(self._take(batch.slice(begin, end - begin), begin, places))
+                    size = end - begin
+                    found.append(self._take(batch.slice(begin, size), whole.slice(begin, size), begin, places))
         except DataError:
             self.go_back(before)
             raise
@@ -312,8 +322,8 @@ class Cleanse:
         """How many rows were pushed."""
         return self._rows
 
-    def _take(self, batch: pa.RecordBatch, first: int, placed: bool) -> Released:
-        """Rows of a push, from its row ``first`` on."""
+    def _take(self, batch: pa.RecordBatch, whole: pa.Table, first: int, placed: bool) -> Released:
+        """Rows of a push, from its row ``first`` on; ``whole``: the same with all columns."""
         count = batch.num_rows
         columns = self._columns
         row = np.arange(self._rows, self._rows + count)
@@ -337,7 +347,7 @@ class Cleanse:
             if (sign[waits] < 0).any():
                 here = self._buffer.annihilate(here, sign, waits, passes, late)
         self._rows += count
-        self._set_aside(batch, late)
+        self._set_aside(batch, whole, late)
         if self._slack is not None:
             self._punctuation, self._limit = punctuation[-1].item(), limits[-1].item()
             self._greatest = max(self._greatest, columns.seen(time, sign).max(initial=columns.before).item())
@@ -423,11 +433,13 @@ class Cleanse:
             return self._buffer.nothing()
         return self._buffer.out(parts, np.full(sum(part.size for part in parts), place), by_place=bool(self._ahead))
 
-    def _set_aside(self, batch: pa.RecordBatch, late: Bools) -> None:
+    def _set_aside(self, batch: pa.RecordBatch, whole: pa.Table, late: Bools) -> None:
         count = int(np.count_nonzero(late))
         self._late += count
         if count and self._late_policy == "side":
-            self._side.append(batch.filter(pa.array(late)))
+            columns = dict(zip(whole.column_names, whole.columns, strict=True))
+            columns |= zip(batch.schema.names, batch.columns, strict=True)
+            self._side.append(pa.table(columns).filter(pa.array(late)))
 
     def _widen(self, table: pa.Table) -> None:
         """Take wider types where a batch contradicts those before it."""
@@ -520,7 +532,7 @@ class Cleanse:
         arrays["sizes"] = np.array([run.size for run in runs], np.int64)
         arrays["row"] = np.concatenate([run.row for run in runs] or [np.zeros(0, np.int64)])
         section.put_table("table", pa.Table.from_batches([run.batch for run in runs], schema=self.schema))
-        section.put_table("side", pa.Table.from_batches(self._side, schema=self.schema))
+        section.put_table("side", self.set_aside)
 
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote.
@@ -560,7 +572,8 @@ class Cleanse:
             row = arrays["row"][begin : begin + size].astype(np.int64)
             self._buffer.runs.append(self._columns.read(batch, row, 0))
             begin += size
-        self._side = section.table("side").to_batches()
+        side = section.table("side")
+        self._side = [side] if side.num_rows else []
 
     def _identity(self) -> dict[str, Any]:
         """What a state depends on."""
@@ -579,3 +592,31 @@ _WORDS = {"bound": "disorder", "late_policy": "late", "unit": "time_unit"}
 def _plain(value: Any) -> Any:
     """Turn a time into what JSON can hold."""
     return list(value) if isinstance(value, tuple) else value if isinstance(value, int | None) else str(value)
+
+
+def together(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Late events as one table: the columns of a schema with its types, and whatever others they had, NULL where there was none.
+
+    Of a column that no type fits, the values are shown as texts.
+    """
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    columns: dict[str, pa.ChunkedArray] = {}
+    for name in dict.fromkeys([*(name for table in tables for name in table.column_names), *schema.names]):
+        parts = [
+            table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
+            for table in tables
+        ]
+        columns[name] = _one_column(parts, kinds.get(name))
+    return pa.table(columns)
+
+
+def _one_column(parts: Sequence[pa.ChunkedArray], kind: pa.DataType | None) -> pa.ChunkedArray:
+    """The values of some columns as one."""
+    if kind is not None:
+        return pa.chunked_array([chunk for part in parts for chunk in part.cast(kind).chunks], kind)
+    try:
+        found = pa.concat_tables([pa.table({"": part}) for part in parts], promote_options="permissive")
+    except pa.ArrowException:
+        texts = [None if value is None else str(value) for part in parts for value in part.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    return found.column(0)
