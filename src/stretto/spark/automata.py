@@ -165,7 +165,8 @@ def match(call: Prepared, options: Continuous, partitions: int | None) -> DataFr
         return rows.mapInArrow(worker, spark_schema(call.run.result))
     columns = streaming.signed(call.columns, options.sign)
     keys = tuple(map(column, call.keys))
-    flow = streaming.Flow(call.events, columns, keys, None, call.run.plain, call.run.result, call.changes)
+    lag = None if options.speculation else 0
+    flow = streaming.Flow(call.events, columns, keys, None, call.run.plain, call.run.result, call.changes, lag=lag)
     return streaming.run(flow, streaming.settings_of(call.events, roles, sequence, options, alone=not call.keys))
 
 

@@ -79,6 +79,31 @@ def plan_bytes(df: Any) -> bytes:
     return written
 
 
+def watermarked_behind(df: Any, name: str) -> bool:
+    """Whether a watermark of a DataFrame's plan stands behind what has a name in it."""
+    if not is_classic(df):
+        return _marked(df._plan.to_proto(df.sparkSession.client), name.encode())
+    nodes = [df._jdf.queryExecution().logical()]
+    while nodes:
+        node = nodes.pop()
+        if node.nodeName() == "EventTimeWatermark" and name in node.toString():
+            return True
+        children = node.children()
+        nodes += [children.apply(number) for number in range(children.size())]
+    return False
+
+
+def _marked(message: Any, name: bytes) -> bool:
+    """The same of a part of a plan of Spark Connect."""
+    if message.DESCRIPTOR.name == "WithWatermark" and name in message.SerializeToString():
+        return True
+    parts = []
+    for field, value in message.ListFields():
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            parts += [value] if hasattr(value, "ListFields") else value
+    return any(_marked(part, name) for part in parts)
+
+
 def hadoop_file(session: Any, folder: str, name: str) -> tuple[Any, Any]:
     """A file in a folder of any of Hadoop's file systems, and the file system; of a classic session."""
     path = session._jvm.org.apache.hadoop.fs.Path(folder, name)

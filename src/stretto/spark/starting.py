@@ -21,8 +21,8 @@ from functools import cache, wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from stretto.errors import SnapshotError
-from stretto.spark.compat import plan_bytes
+from stretto.errors import OptionError, SnapshotError
+from stretto.spark.compat import plan_bytes, watermarked_behind
 from stretto.spark.options import METRICS
 from stretto.spark.streaming.state import Owner, header_of, header_size
 
@@ -43,8 +43,9 @@ _START = 1 << 16
 _CHECKPOINT = "checkpointlocation"
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
-#: The owners of states by their digests.
+#: The owners of states by their digests, and how long after its end a result of each is known (ms; ``None``: nobody knows).
 _OWNERS: dict[str, Owner] = {}
+_LAGS: dict[str, int | None] = {}
 _NUMBERS = count()
 
 
@@ -56,9 +57,9 @@ def metrics_name(owner: Owner) -> str:
     return f"{METRICS}:{owner.digest}:{next(_NUMBERS)}"
 
 
-def compared(found: DataFrame, owner: Owner) -> DataFrame:
+def compared(found: DataFrame, owner: Owner, lag: int | None) -> DataFrame:
     """The DataFrame of a continuous query, which from now on is compared with its checkpoint when it starts."""
-    _OWNERS[owner.digest] = owner
+    _OWNERS[owner.digest], _LAGS[owner.digest] = owner, lag
     _compare_at_start(type(found))
     return found
 
@@ -73,18 +74,31 @@ def _compare_at_start(frames: type) -> None:
     @wraps(plain)
     def write_stream(self: Any) -> Any:
         writer = plain(self)
-        if owners := _owners_in(self):
+        if digests := _digests_in(self):
             writer.__class__ = _comparing(writer.__class__)
-            writer.stretto_start = (self.sparkSession, owners, {})
+            writer.stretto_start = (self, [_OWNERS[name] for name in digests], {})
         return writer
 
     home.writeStream = property(write_stream)  # type: ignore[attr-defined]
 
 
-def _owners_in(df: Any) -> list[Owner]:
+def _digests_in(df: Any) -> list[str]:
     """The queries of stretto in a DataFrame's plan, each once."""
     digests = re.findall(rb"\b%s:([0-9a-f]{16})\b" % METRICS.encode(), plan_bytes(df))
-    return [_OWNERS[name] for name in dict.fromkeys(one.decode() for one in digests) if name in _OWNERS]
+    return [name for name in dict.fromkeys(one.decode() for one in digests) if name in _OWNERS]
+
+
+def lags_in(df: Any) -> list[int | None]:
+    """Of each query of stretto in a DataFrame's plan, how long after its end a result is known; none where there is no query."""
+    return [_LAGS[name] for name in _digests_in(df)]
+
+
+_SECOND_WATERMARK = (
+    "withWatermark stands behind a continuous query of stretto: nothing would ever come. Spark's watermark is the least of all in a "
+    "plan, that of results begins with the first result, and results wait for it. Write the results to a table or topic, and "
+    "start a second query that reads it and has the watermark; or work on them in foreachBatch. Another stretto.spark.match, "
+    "dropDuplicates and inner joins need no withWatermark here: leave it out"
+)
 
 
 @cache
@@ -113,7 +127,10 @@ def _comparing(writers: type) -> type:
             return super().toTable(*args, **options)
 
         def _compare(self, name: str | None, options: dict[str, Any]) -> None:
-            session, owners, known = self.stretto_start
+            frame, owners, known = self.stretto_start
+            session = frame.sparkSession
+            if watermarked_behind(frame, METRICS + ":"):
+                raise OptionError(_SECOND_WATERMARK)
             given = known | {key.lower(): value for key, value in options.items() if value is not None}
             place = given.get(_CHECKPOINT)
             if place is None:

@@ -48,10 +48,14 @@ class GroupBucket(AnyBucket):
 
     def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
         tables = [arrow_table(data) for _, _, data in sorted(rows, key=lambda row: row[:2]) if data]
-        if watermark is not None:
-            self.now, self._milliseconds = max(self.now, self._ticks(watermark)), watermark // 1000
+        if self.settings.behind is None:
+            self._move(watermark)
         for name, table in by_input(tables).items():
             self._take(name, self._in_time(name, table))
+
+    def _move(self, watermark: int | None) -> None:
+        if watermark is not None:
+            self.now, self._milliseconds = max(self.now, self._ticks(watermark)), watermark // 1000
 
     def _in_time(self, name: str, rows: pa.Table) -> pa.Table:
         """The rows that are not late, and have a start."""
@@ -99,6 +103,7 @@ class GroupBucket(AnyBucket):
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
         began = clock.perf_counter()
+        self._move(watermark)
         if self.now != NEVER:
             self.flow.advance(self._moment(self.now))
         self.flow.run_until_idle()

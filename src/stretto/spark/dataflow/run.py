@@ -33,7 +33,7 @@ from stretto.spark.session import require_pyspark
 from stretto.spark.starting import metrics_name
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import PACKED, pack
-from stretto.spark.streaming.query import bucket_of, marked_columns, observed, processed, watermarked
+from stretto.spark.streaming.query import behind_of, bucket_of, marked_columns, observed, processed, watermarked
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -398,7 +398,8 @@ def _streaming(call: Prepared, options: Continuous, time_unit: str | None) -> Da
     from stretto.spark.streaming.processor import owner_of
 
     assert options.buckets is not None
-    settings = Settings(call.groups.vs, None, time_unit, options.late, None, 0, options.buckets)
+    behind = behind_of((one.events for one in call.sources.values()), options.disorder)
+    settings = Settings(call.groups.vs, None, time_unit, options.late, None, 0, options.buckets, behind=behind)
     task = asdict(call.groups)
     owner = owner_of(task, settings)
     name = metrics_name(owner)

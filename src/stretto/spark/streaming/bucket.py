@@ -59,6 +59,9 @@ class Bucket(AnyBucket):
         #: Ids of events that are known, with their times.
         self.seen: pa.Table | None = None
         self._latest: int | None = None  #: the greatest time that arrived in this call
+        self.passed: int | None = (
+            None  #: the watermark up to which the bucket has worked; kept where it decides what is late
+        )
         #: Whether patterns have changed since the query started: then there is something to keep.
         self.changed = False
         off = self.matcher.off if isinstance(self.matcher, NotedPatterns) else None
@@ -154,6 +157,8 @@ class Bucket(AnyBucket):
         """
         times = microseconds(events.column(self.settings.time), self.settings.time_unit)
         untimed = events.column(self.settings.time).null_count
+        if self.settings.behind is not None:
+            watermark = self.passed
         late = np.zeros(times.size, np.bool_) if watermark is None else times < watermark
         if untimed:
             missing = np.asarray(events.column(self.settings.time).is_null())
@@ -207,7 +212,7 @@ class Bucket(AnyBucket):
         if watermark is None:
             return
         yield from self.counted(self._found(self._release(watermark), watermark), watermark)
-        self.forget_ids(watermark)
+        self.leave(watermark)
 
     def _found(self, events: pa.Table | None, watermark: int) -> Iterator[pa.Table]:
         if events is not None:
@@ -250,8 +255,9 @@ class Bucket(AnyBucket):
             ends = microseconds(found.column(at), self.settings.time_unit)
             self.counts.waited_ms += float(np.maximum(latest - ends, 0).sum()) / 1000
 
-    def forget_ids(self, watermark: int) -> None:
-        """Forget the ids of events that the watermark has passed by its delay."""
+    def leave(self, watermark: int) -> None:
+        """Note up to where the bucket has worked; forget the ids of events that the watermark has passed by its delay."""
+        self.passed = watermark
         if self.seen is not None:
             recent = self.seen.column("time").to_numpy() + self.settings.delay >= watermark
             self.seen = self.seen.filter(pa.array(recent)) if recent.any() else None
@@ -344,7 +350,8 @@ class Bucket(AnyBucket):
         self.counts.keys = stats.get("partitions", 0)
         self.counts.partial_matches = stats["nodes"] if "nodes" in stats else stats["partial_matches"]
         self.oldest = self._oldest()
-        return {"changed": self.changed}, parts
+        passed = {} if self.settings.behind is None else {"passed": self.passed}
+        return {"changed": self.changed} | passed, parts
 
     def _oldest(self) -> int | None:
         """When the oldest event was that is held, here or by the matcher of a query."""
@@ -360,7 +367,7 @@ class Bucket(AnyBucket):
         if snapshot:
             self.matcher.restore(snapshot)
         self.held, self.seen = _table(held), _table(seen)
-        self.changed = header["changed"]
+        self.changed, self.passed = header["changed"], header.get("passed")
 
 
 def query_owner(run: Run, settings: Settings) -> Owner:

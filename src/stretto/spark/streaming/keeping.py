@@ -41,6 +41,10 @@ class Settings:
         The column that says +1 of a row, or −1: it takes an event back. ``None``: all are insertions.
     changes_now
         Whether a change of patterns whose time the watermark has passed, or that says none, holds from the watermark on.
+    behind
+        How far the bucket's watermark is behind Spark's, in whole milliseconds, where events are results of another query in the same
+        plan: one that ends before Spark's watermark comes with the micro-batch that has this watermark, or so much later. Late
+        is then what the bucket has passed, not what Spark has. ``None``: the events are those of a source.
     """
 
     time: str
@@ -52,6 +56,7 @@ class Settings:
     buckets: int
     sign: str | None = None
     changes_now: bool = False
+    behind: int | None = None
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial, reduce
 from operator import or_
@@ -28,9 +28,10 @@ from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.prepared import Prepared
 from stretto.spark.revised import Revised
-from stretto.spark.starting import compared, metrics_name
+from stretto.spark.starting import compared, lags_in, metrics_name
 from stretto.spark.streaming.keeping import BY_BUCKET, FULLEST, LEVELS, Counts, Settings
 from stretto.spark.streaming.packing import PACKED, late_column, pack, pack_changes, unpack, with_late
+from stretto.times import ticks_per_second
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,6 +69,10 @@ def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | No
         return df
     needs("a continuous query", 4, 0)
     require(df.columns, time, "time")
+    if lags_in(df):
+        # A second watermark would hold the first one back for ever (starting.py); that of the events goes on to their matches.
+        _instant(df, time, time_unit)  # raises
+        return df
     marked = marked_columns(df)
     if marked:
         if delay is not None:
@@ -164,6 +169,8 @@ class Flow:
     changes: DataFrame | None = None
     #: Those of the keys that an event must have; ``None``: all of them.
     asked: tuple[Column, ...] | None = None
+    #: How long after its end a result is known, in milliseconds; ``None``: nobody knows.
+    lag: int | None = None
 
 
 def match(call: Prepared, options: Continuous) -> DataFrame:
@@ -188,8 +195,23 @@ def match(call: Prepared, options: Continuous) -> DataFrame:
         if name not in call.asked_keys:  # in no match, as what is of no use
             useful = key.isNotNull() if useful is None else useful & key.isNotNull()
     asked = tuple(key for name, key in keys if name in call.asked_keys)
-    flow = Flow(call.events, columns, tuple(key for _, key in keys), useful, task, result, asked=asked)
+    lag = None if options.speculation else _lag(call)
+    flow = Flow(call.events, columns, tuple(key for _, key in keys), useful, task, result, asked=asked, lag=lag)
     return run(flow, settings_of(call.events, call.roles, call.sequence, options, alone))
+
+
+def _lag(call: Prepared) -> int | None:
+    """How long after its end a match may be decided, in milliseconds; ``None``: nobody knows, or a row is no match."""
+    parsed, window, time = call.query.parsed, call.query.bound.window, call.roles[1]
+    if parsed.asked is not None or call.timeouts:
+        return None
+    if parsed.keep is None and parsed.last_negation is None:
+        return 0
+    if window is None or window.attribute != time:
+        return None
+    kind = call.columns[time]
+    per_second = 1 if pa.types.is_date(kind) else ticks_per_second(kind, call.roles[3] or "us")
+    return None if per_second is None else math.ceil(1000 * window.size / per_second)
 
 
 def ahead(call: Prepared, options: Continuous) -> Revised:
@@ -234,11 +256,18 @@ def run(flow: Flow, settings: Settings) -> DataFrame:
     packed = _bucketed(flow, settings, owner).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
     if flow.changes is not None:
         packed = packed.union(flow.changes.mapInArrow(partial(pack_changes, buckets=settings.buckets), PACKED))
-    return processed(packed, flow.task, settings, owner=owner, result=flow.result, late=schema)
+    return processed(packed, flow.task, settings, owner=owner, result=flow.result, late=schema, lag=flow.lag)
 
 
 def processed(
-    packed: DataFrame, task: dict[str, Any], settings: Settings, *, owner: Owner, result: pa.Schema, late: pa.Schema
+    packed: DataFrame,
+    task: dict[str, Any],
+    settings: Settings,
+    *,
+    owner: Owner,
+    result: pa.Schema,
+    late: pa.Schema,
+    lag: int | None = None,
 ) -> DataFrame:
     """Packed rows through the stateful operator, and its results unpacked; ``late``: the columns of late rows."""
     from pyspark.sql import functions as F
@@ -262,7 +291,7 @@ def processed(
         late_name=late_column(result),
     )
     found = filled.mapInArrow(shown, spark_schema(with_late(result, late) if aside else result))
-    return compared(found, owner)
+    return compared(found, owner, None if lag is None else lag + (settings.behind or 0))
 
 
 def with_columns(call: Prepared, options: Continuous) -> Prepared:
@@ -290,9 +319,39 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
     delays = [field.metadata[_DELAY] for field in events.schema.fields if _DELAY in (field.metadata or {})]
     delay = microseconds_of(options.disorder) if options.disorder else 1000 * int(max(delays, default=0))
     buckets = 1 if alone else options.buckets or BUCKETS
+    behind = behind_of([events], options.disorder)
     return Settings(
-        time, sequence, time_unit, options.late, options.event_id, delay, buckets, options.sign, options.changes_now
+        time,
+        sequence,
+        time_unit,
+        options.late,
+        options.event_id,
+        delay,
+        buckets,
+        options.sign,
+        options.changes_now,
+        behind,
     )
+
+
+def behind_of(events: Iterable[DataFrame], disorder: str | None) -> int | None:
+    """How far the watermark of what reads other queries' results is behind Spark's (:class:`Settings`).
+
+    Raises
+    ------
+    OptionError
+        Nobody knows how late the results come, and ``disorder`` does not say it.
+    """
+    lags = [lag for df in events for lag in lags_in(df)]
+    if not lags:
+        return None
+    if disorder is None and None in lags:
+        raise OptionError(
+            "these events are results of another query, and how long after their time they are known is not told by that query: "
+            "disorder='10 minutes' says it"
+        )
+    own = 0 if disorder is None else -(-microseconds_of(disorder) // 1000)
+    return own + max(lag or 0 for lag in lags)
 
 
 def _why_alone(call: Prepared) -> str:

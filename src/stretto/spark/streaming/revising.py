@@ -51,7 +51,7 @@ class RevisingBucket(Bucket):
         yield from self.counted(map(self.run.shown, self._revised(watermark)), watermark)
         if watermark is not None:
             self._milliseconds = watermark // 1000
-            self.forget_ids(watermark)
+            self.leave(watermark)
 
     def _revised(self, watermark: int | None) -> Iterator[pa.Table]:
         yield from self._due
