@@ -5,7 +5,7 @@
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo studio wheel test test-all check bench site format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
-KILLS := $(addprefix kills-,ceql sase ahead afa current patterns dataflow)
+KILLS := $(addprefix kills-,ceql sase clause totals ahead afa current patterns dataflow)
 LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks browser
 .PHONY: lanes test-kills $(LANES:%=test-%)
 

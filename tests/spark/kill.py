@@ -224,6 +224,9 @@ KINDS = {
         "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [key] and b[i].seq > a.seq + 9 } WITHIN 12 seconds"
     ),
     "clause": Kind(_clause, _expected_of_the_clause),
+    "totals": _matching(
+        "SELECT COUNT(*) AS n, SUM(b[seq]) AS total FROM S WHERE A AS a ; B+ AS b PARTITION BY [key] WITHIN 6 seconds EVERY 2 seconds"
+    ),
     "ahead": Kind(_ahead, _expected_ahead, net),
     "afa": Kind(_afa, _expected_of_the_automaton, net, _arcs),
     "current": Kind(_ahead, _expected_ahead, net, current=True),

@@ -357,3 +357,33 @@ def test_fields_of_structs_and_lists_of_matches(spark: Any) -> None:
     own = stretto.match(text, FIELDS, time="t").drop_columns(["start", "end", "positions"]).to_pylist()
     assert len(own) == 3
     assert sorted(found, key=repr) == sorted(own, key=repr)
+
+
+def test_few_bytes_are_not_packed_into_one_task(spark: Any) -> None:
+    """Adaptive execution packs tasks by their bytes; matching may be much work for few of them."""
+    from pyspark.sql import functions as F
+
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    rows = spark.range(400).selectExpr(
+        "if(id % 2 = 0, 'A', 'B') AS type", "id DIV 2 AS t", "concat('k', id DIV 2) AS key"
+    )
+    found = stretto.spark.match(rows, "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 5 [t]", time="t")
+    tasks = found.groupBy(F.spark_partition_id()).count().collect()
+    assert [sum(row["count"] for row in tasks), len(tasks)] == [
+        200,
+        int(spark.conf.get("spark.sql.shuffle.partitions")),
+    ]
+
+
+def test_jobs_of_our_own_have_a_description(spark: Any) -> None:
+    from stretto.spark.compat import described
+
+    context = spark.sparkContext
+    context.setLocalProperty("spark.job.description", "a report")
+    try:
+        with described(spark, "stretto, looking at the events of A ; B"):
+            told = context.getLocalProperty("spark.job.description")
+        assert told == "a report: stretto, looking at the events of A ; B"
+        assert context.getLocalProperty("spark.job.description") == "a report"
+    finally:
+        context.setLocalProperty("spark.job.description", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,13 @@ from tests.conftest import SHARE
 from tests.spark.kill import KINDS, killed_and_started_again
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.xdist_group("sinks")]
+
+
+def test_each_kind_has_a_lane() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    found = re.search(r"^KILLS := \$\(addprefix kills-,(.*)\)$", makefile, re.MULTILINE)
+    assert found is not None
+    assert found[1].split() == list(KINDS)
 
 
 @pytest.mark.parametrize("kind", list(KINDS) if SHARE == "all" else ["any"])

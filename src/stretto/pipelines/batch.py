@@ -18,6 +18,7 @@ from stretto.pipelines.plan import Plan
 from stretto.pipelines.rules.ruleset import undecided_words
 from stretto.pipelines.sinks import BAD_RECORDS, Route, batch_writer, routes_of
 from stretto.pipelines.updates import LOOK, Report, Update, failures_named, off_told
+from stretto.spark.compat import described
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,11 +38,11 @@ def run_batch(
         tell(Update(asked.name, "waiting", step=False))
     for source, output in bad.items():
         what = f"{BAD_RECORDS} of {source}"
-        with _watched(what, tell, spark):
+        with _watched(what, tell, spark, plan):
             count = events[source].bad.count() if output is None else output.write(events[source].bad)
         tell(Update(what, "done", f"{count:,} {'dropped' if output is None else f'to {output.names}'}"))
     for asked, found, output in zip(plan.asked, matches, outputs, strict=True):
-        with _watched(asked.name, tell, spark):
+        with _watched(asked.name, tell, spark, plan):
             count, told = _written(found, output, asked)
         tell(Update(asked.name, "done", f"{count:,} match{'' if count == 1 else 'es'} to {output.names}"))
         for one in told:
@@ -116,7 +117,7 @@ class _Output:
 
 
 @contextmanager
-def _watched(name: str, tell: Report, spark: SparkSession) -> Iterator[None]:
+def _watched(name: str, tell: Report, spark: SparkSession, plan: Plan) -> Iterator[None]:
     """Tell how many of Spark's tasks are done while a part runs."""
     tell(Update(name, "running"))
     ended = threading.Event()
@@ -129,7 +130,7 @@ def _watched(name: str, tell: Report, spark: SparkSession) -> Iterator[None]:
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        with failures_named(name):
+        with failures_named(name, plan.where(name)), described(spark, f"stretto run {plan.name}: {name}"):
             yield
     except BaseException:
         tell(Update(name, "failed", step=False))

@@ -44,6 +44,14 @@ class Plan:
         """What is asked of the events: the queries, then the rules."""
         return [*self.queries, *self.rules]
 
+    def where(self, name: str) -> str:
+        """The file and line in which a query, rules or a source of a name stand, with a colon behind; of other names the file."""
+        for table, parts in (("query", self.queries), ("rules", self.rules), ("source", self.sources)):
+            for number, part in enumerate(parts):
+                if name == (part.name or "events"):
+                    return f"{self.file.name}, {self.file.where((table, number))}: "
+        return f"{self.file.name}: "
+
     def locate(self, path: str) -> str:
         """A path of the file, from where the file lies; URLs (``s3a://…``) stay as they are."""
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):

@@ -14,6 +14,7 @@ from stretto.pipelines.batch import run_batch
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.problems import PipelineError
 from stretto.pipelines.queries import SQL, query_problem, query_text
+from stretto.pipelines.quiet import quiet_workers
 from stretto.pipelines.reloading import Reloaded
 from stretto.pipelines.ruling import alerts
 from stretto.pipelines.streams import Streams
@@ -73,11 +74,15 @@ def run(plan: Plan, *, once: bool = False, report: Report | None = None) -> None
         raise OptionError('once is for streaming pipelines, and this one has mode = "batch": it ends by itself')
     _check_targets(plan)
     spark = _spark(plan, tell)
-    with failures_named("the pipeline"):
-        events = sources.read(plan, spark)
-        reloaded: dict[str, Reloaded] = {}
-        matches = [_match(plan, number, events) for number in range(len(plan.queries))]
-        matches += [_alerts(plan, rules, events, reloaded) for rules in plan.rules]
+    events = sources.read(plan, spark)
+    reloaded: dict[str, Reloaded] = {}
+    matches = []
+    for number, query in enumerate(plan.queries):
+        with failures_named(query.name, plan.where(query.name)):
+            matches.append(_match(plan, number, events))
+    for rules in plan.rules:
+        with failures_named(rules.name, plan.where(rules.name)):
+            matches.append(_alerts(plan, rules, events, reloaded))
     _check_keys(plan, matches)
     if plan.streaming:
         Streams(plan, once, tell, reloaded).run(events, matches)
@@ -90,7 +95,7 @@ def _spark(plan: Plan, tell: Report) -> SparkSession:
     tell(Update("Spark", "running", "starting"))
     conf: dict[str, Any] = sources.settings(plan)
     try:
-        with failures_named("Spark"):
+        with failures_named("Spark"), quiet_workers():
             spark = session(plan.name, **conf)
     except EngineError as error:
         tell(Update("Spark", "failed", step=False))

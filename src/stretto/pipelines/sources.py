@@ -12,6 +12,7 @@ from stretto import connectors
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.plan import Plan
+from stretto.pipelines.updates import failures_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
 def read(plan: Plan, spark: SparkSession) -> dict[str, connectors.Events]:
     """Every source's events, by the source's name."""
-    return {source_name(source): _read(plan, source, spark) for source in plan.sources}
+    found = {}
+    for source in plan.sources:
+        name = source_name(source)
+        with failures_named(name, plan.where(name)):
+            found[name] = _read(plan, source, spark)
+    return found
 
 
 def source_name(source: model.Source) -> str:

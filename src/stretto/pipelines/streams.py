@@ -76,7 +76,7 @@ class Streams:
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        with failures_named(name):
+        with failures_named(name, self.plan.where(name)):
             self.running[name] = writer.foreachBatch(write).start()
         self.counts[name] = Counts(self.reloaded[name].wrong if name in self.reloaded else 0)
         self.tell(Update(name, "running", "waiting for the first batch"))
@@ -89,7 +89,7 @@ class Streams:
     def reload(self) -> None:
         """Tell what has changed in folders of rules, and hand it to the queries."""
         for name, rules in self.reloaded.items():
-            with failures_named(name):
+            with failures_named(name, self.plan.where(name)):
                 done, wrong = rules.look()
             if done:
                 self.tell(Update(name, "running", done))
@@ -116,7 +116,7 @@ class Streams:
             error = query.exception()
             if error is not None:
                 self.tell(Update(name, "failed", step=False))
-                raise EngineError(f"{name}: {reason(error)}") from error
+                raise EngineError(f"{self.plan.where(name)}{name}: {reason(error)}") from error
             self.tell(Update(name, "done", counts.line))
         return bool(self.running)
 

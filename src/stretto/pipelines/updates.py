@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stretto.errors import EngineError, SnapshotError
+from stretto.errors import DataError, EngineError, OptionError, SnapshotError
 
 #: Seconds between two looks at what Spark does.
 LOOK = 0.5
@@ -39,17 +39,24 @@ Report = Callable[[Update], None]
 
 
 @contextmanager
-def failures_named(name: str) -> Iterator[None]:
-    """Spark's errors, and those of checkpoints, as ours, with the part that failed and the line that says why."""
+def failures_named(name: str, where: str = "") -> Iterator[None]:
+    """Spark's errors, and those of checkpoints, as ours, with the part that failed and the line that says why.
+
+    ``where`` the part stands in the pipeline's file, with a colon behind; our own errors of data and options show it as well.
+    """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise EngineError(f"{name}: {reason(error)}") from error
+        raise EngineError(f"{where}{name}: {reason(error)}") from error
     except SnapshotError as error:  # of a checkpoint that is another query's
-        raise EngineError(f"{name}: {error}") from error
+        raise EngineError(f"{where}{name}: {error}") from error
+    except (DataError, OptionError) as error:
+        if not where or type(error) not in (DataError, OptionError):  # others have a place
+            raise
+        raise type(error)(f"{where}{name}: {error}") from error
 
 
 def off_told(name: str, number: int) -> str:

@@ -16,6 +16,7 @@ from stretto.events import require
 from stretto.languages.afa.written import function_paths, read_afa, write_afa
 from stretto.matching.options import OF_QUERIES, refuse
 from stretto.query.afa import Afa
+from stretto.spark.batch.survey import tasks_for
 from stretto.spark.batch.worker import check_times, pieces, whole_tables
 from stretto.spark.compat import to_arrow
 from stretto.spark.frames import (
@@ -161,7 +162,7 @@ def match(call: Prepared, options: Continuous, partitions: int | None) -> DataFr
             raise OptionError("the arcs are a stream, and the events are not: give a table of changes")
         worker = partial(run_automaton, **call.run.plain)
         events = settled_events(call.events, call.columns, (), options)
-        rows = ordered_by_key(events, call.columns, call.keys, call.order, partitions)
+        rows = ordered_by_key(events, call.columns, call.keys, call.order, tasks_for(events, partitions))
         return rows.mapInArrow(worker, spark_schema(call.run.result))
     columns = streaming.signed(call.columns, options.sign)
     keys = tuple(map(column, call.keys))

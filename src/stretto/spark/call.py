@@ -113,8 +113,8 @@ def match(  # noqa: PLR0913 - the options that users have
         partition attributes, which is cheaper; positions as such mean nothing in a DataFrame. ``"summary"``: one row for
         each event that completes matches, with their number in ``matches`` and the earliest ``start_time``.
     partitions
-        Into how many tasks the keys are hashed; ``None``: Spark decides (``spark.sql.shuffle.partitions`` and
-        adaptive execution). Queries that must run in one task ignore it.
+        Into how many tasks the keys are hashed; ``None``: ``spark.sql.shuffle.partitions``, of few events at most as many as run
+        at a time. Queries that must run in one task ignore it.
     valuations
         One row for each valuation in place of each complex event.
     timeouts

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +99,7 @@ def _marked(message: Any, name: bytes) -> bool:
     """The same of a part of a plan of Spark Connect."""
     if message.DESCRIPTOR.name == "WithWatermark" and name in message.SerializeToString():
         return True
-    parts = []
+    parts: list[Any] = []
     for field, value in message.ListFields():
         if field.message_type is not None and not field.message_type.GetOptions().map_entry:
             parts += [value] if hasattr(value, "ListFields") else value
@@ -108,6 +110,32 @@ def hadoop_file(session: Any, folder: str, name: str) -> tuple[Any, Any]:
     """A file in a folder of any of Hadoop's file systems, and the file system; of a classic session."""
     path = session._jvm.org.apache.hadoop.fs.Path(folder, name)
     return path, path.getFileSystem(session._jsc.hadoopConfiguration())
+
+
+def may_be_there(session: Any, folder: str) -> bool:
+    """Whether a folder is there; through Spark Connect, which does not tell, it may be."""
+    if getattr(session, "_jvm", None) is None:
+        return True
+    path, files = hadoop_file(session, folder, ".")
+    return bool(files.exists(path))
+
+
+@contextmanager
+def described(session: Any, what: str) -> Iterator[None]:
+    """Let Spark's UI name the jobs inside, of this thread; not through Spark Connect.
+
+    Jobs that somebody has described keep that description in front.
+    """
+    if getattr(session, "_jvm", None) is None:
+        yield
+        return
+    context, name = session.sparkContext, "spark.job.description"
+    before = context.getLocalProperty(name)
+    context.setLocalProperty(name, what if before is None else f"{before}: {what}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(name, before)
 
 
 def worker_files() -> Path | None:

@@ -23,6 +23,7 @@ from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
 from stretto.matching.patterns import PatternSet
 from stretto.query.afa import Afa
 from stretto.spark.batch.run import latest_of
+from stretto.spark.batch.survey import tasks_for
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
 from stretto.spark.compat import to_arrow
 from stretto.spark.frames import (
@@ -293,7 +294,7 @@ def _batch(
     time = run.roles[1]
     order = [time] if sequence is None or sequence == time else [time, sequence]
     latest = None if not run.counts else latest_of(events, time, columns[time])
-    ordered = ordered_by_key(events, columns, run.by, order, partitions)
+    ordered = ordered_by_key(events, columns, run.by, order, tasks_for(events, partitions))
     return ordered.mapInArrow(partial(run_patterns, latest=latest, **run.plain), spark_schema(result))
 
 

@@ -66,12 +66,13 @@ def session(app_name: str = "stretto", cores: int | None = None, **conf: Any) ->
     if cores is not None and cores < 1:
         raise OptionError(f"cores={cores}: give a positive number, or None for all")
     ensure_java()
-    # Without this the workers run the first python3 on PATH, which need not be this environment's.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     threads = cores or os.cpu_count() or 1
     settings = {**_DEFAULTS, "spark.sql.shuffle.partitions": str(threads)}
     settings.update({_setting(name): str(value) for name, value in conf.items()})
+    # Without this the workers run the first python3 on PATH, which need not be this environment's. Spark reads the setting itself in
+    # spark-submit only.
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
     builder = SparkSession.builder.master(f"local[{threads}]").appName(app_name)
     for name, value in settings.items():
         builder = builder.config(name, value)

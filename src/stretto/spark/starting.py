@@ -22,7 +22,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from stretto.errors import OptionError, SnapshotError
-from stretto.spark.compat import plan_bytes, watermarked_behind
+from stretto.spark.compat import described, may_be_there, plan_bytes, watermarked_behind
 from stretto.spark.options import METRICS
 from stretto.spark.streaming.state import Owner, header_of, header_size
 
@@ -138,7 +138,8 @@ def _comparing(writers: type) -> type:
                 place, name = session.conf.get(_CHECKPOINTS, None), name or given.get("queryname")
                 place = f"{place}/{name}" if place and name else None
             if place is not None:
-                compare(session, str(place), owners)
+                with described(session, "stretto, comparing the query with its checkpoint"):
+                    compare(session, str(place), owners)
 
     Comparing.__name__ = Comparing.__qualname__ = writers.__name__
     return Comparing
@@ -178,6 +179,8 @@ def _lines(session: SparkSession, place: str) -> list[str]:
     """The lines of the files in a folder; none where there is no folder."""
     from pyspark.errors import AnalysisException
 
+    if not may_be_there(session, place):  # of what is not there Spark logs a trace
+        return []
     try:
         # Spark reads a path as a pattern.
         return [row[0] for row in session.read.text(re.sub(r"[][{}*?\\]", r"\\\g<0>", place)).collect()]

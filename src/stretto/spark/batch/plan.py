@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 MOST_SLICES = 4096
 
-#: DataFrames below this size, as Spark estimates it, run without being looked at first.
-SMALL = 1 << 20
-
 #: At most so many keys are cut in time.
 MOST_HEAVY = 64
 
@@ -84,7 +81,7 @@ class Plan:
     scans: bool = False
     #: The keys that are cut in time.
     heavy: tuple[Heavy, ...] = ()
-    #: Into how many tasks keys are hashed; ``None``: Spark decides.
+    #: Into how many tasks keys are hashed; ``None``: Spark decides, or there are no keys.
     tasks: int | None = None
     #: Why nothing is cut in time.
     why: str = ""
@@ -115,7 +112,7 @@ def make(call: Prepared, *, partitions: int | None, slices: int | None) -> Plan:
     rows = rows.select(*map(column, kept), *(call.key_column(name).alias(name) for name in call.made_keys))
     for name in call.partition_by:
         rows = rows.filter(column(name).isNotNull())
-    plan = Plan(rows, bool(call.keys), tasks=partitions)
+    plan = Plan(rows, bool(call.keys), tasks=survey.tasks_for(rows, partitions) if call.keys else None)
     why = _uncut(call) or _unreadable(call, filtered=condition is not None)
     if why is not None:
         return replace(plan, why=why, bound=why)
@@ -151,7 +148,7 @@ def _too_small(plan: Plan, slices: int | None) -> tuple[str, int]:
     if slices is not None:
         return "", 1
     size = survey.plan_bytes(plan.rows)
-    if size is not None and size < SMALL:
+    if size is not None and size < survey.SMALL:
         return f"the events are few (about {size:,} bytes)", 1
     slots = survey.task_slots(plan.rows)
     return ("one task runs at a time" if slots < 2 else ""), slots
@@ -245,5 +242,4 @@ def _with_heavy(plan: Plan, call: Prepared, slices: int | None) -> Plan:
             heavy.append(Heavy(key.hash, key.share, parts))
     if not heavy:
         return replace(plan, why=f"none holds more than {share:.0%} of the events, and enough of them to be worth it")
-    tasks = plan.tasks or int(plan.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    return replace(plan, heavy=tuple(heavy), tasks=tasks)
+    return replace(plan, heavy=tuple(heavy), tasks=plan.tasks or slots)

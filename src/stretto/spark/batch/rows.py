@@ -18,6 +18,7 @@ from stretto.languages.match_recognize import parse
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, OrderItem
+from stretto.spark.batch.survey import tasks_for
 from stretto.spark.batch.worker import pieces, whole_tables
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.workers import worker_task
@@ -42,7 +43,8 @@ def recognized(rows: DataFrame, bound: BoundRows) -> DataFrame:
     # mapInArrow takes a dot in a name for a field: the worker knows columns by place.
     shown = [column(name).alias(f"_{i}") for i, name in enumerate(bound.schema.names)]
     order = [_ordered(item) for item in bound.parsed.order_by]
-    rows = rows.repartition(*keys) if keys else rows.repartition(1)
+    tasks = tasks_for(rows, None) if keys else 1
+    rows = rows.repartition(*keys) if tasks is None else rows.repartition(tasks, *keys)
     if keys or order:
         rows = rows.sortWithinPartitions(*keys, *order)
     worker = partial(run_partitions, text=bound.parsed.text, schema=bound.schema.serialize().to_pybytes())

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SAMPLE = 100_000
 _SEED = 0x57_4E_77_05  # no number that data are likely to be made with: Spark's rand() and sample() share a generator
 
+#: DataFrames below this size, as Spark estimates it, run without being looked at first, and in few tasks.
+SMALL = 1 << 20
+
 #: A row has at least about so many bytes where Spark estimates sizes.
 _LEAST_BYTES = 8
 
@@ -64,6 +67,21 @@ def task_slots(df: DataFrame) -> int:
     # What Spark Connect shows of it: how many partitions a range has.
     parts = session.range(1 << 16).select(F.spark_partition_id().alias("part")).agg(F.max("part"))
     return int(parts.collect()[0][0]) + 1
+
+
+def tasks_for(df: DataFrame, asked: int | None) -> int | None:
+    """Into how many tasks keys are hashed: so many as are ``asked`` for, or as ``spark.sql.shuffle.partitions`` says.
+
+    Without a number, adaptive execution packs tasks by their bytes, which say nothing of the work of matching. Of few bytes there
+    are no more tasks than run at a time. ``None``: the setting is no number, and Spark decides.
+    """
+    if asked is not None:
+        return asked
+    setting = str(df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200"))
+    if not setting.isdigit():
+        return None
+    size = plan_bytes(df)
+    return min(int(setting), task_slots(df)) if size is not None and size < SMALL else int(setting)
 
 
 def cells_along(df: DataFrame, time: str, cells: int) -> tuple[Cells, Pieces | None] | None:
