@@ -54,7 +54,8 @@ def result(spark: Any, folder: Path) -> pa.Table:
 def test_a_watermark_behind_a_match_is_refused_when_the_query_starts(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 
-    matches = stretto.spark.match(stream(spark, tmp_path / "in", PAIRED, 7), PAIRS, time="ts", disorder="5 seconds")
+    events = stream(spark, tmp_path / "in", PAIRED, 7)
+    matches = stretto.spark.match(events, PAIRS, time="ts", disorder="5 seconds", buckets=2)
     counted = matches.withWatermark("end_time", "1 minute").groupBy(F.window("end_time", "1 hour")).count()
     with pytest.raises(
         OptionError, match=r"withWatermark stands behind a continuous query.*second query.*foreachBatch"

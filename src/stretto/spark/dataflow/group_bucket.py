@@ -103,7 +103,8 @@ class GroupBucket(AnyBucket):
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
         began = clock.perf_counter()
-        self._move(watermark)
+        if self.settings.behind is not None:
+            self._move(watermark)
         if self.now != NEVER:
             self.flow.advance(self._moment(self.now))
         self.flow.run_until_idle()
