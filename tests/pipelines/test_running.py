@@ -230,7 +230,9 @@ def test_batch_stops_at_a_bad_record(spark: Any, folder: Path) -> None:
     with Path("trades.csv").open("a") as stream:
         stream.write("BUY,when,INTC,85.0\n")
     told: list[Update] = []
-    with pytest.raises(EngineError, match=r"^pipeline.toml, line \d+: pairs: .*a record is no event .*BUY,when,INTC,85.0"):
+    with pytest.raises(
+        EngineError, match=r"^pipeline.toml, line \d+: pairs: .*a record is no event .*BUY,when,INTC,85.0"
+    ):
         run(load(spoilt(BATCH)), report=told.append)
     assert told[-1].state == "failed"
     assert not list(Path("out").glob("*/part*"))
@@ -362,7 +364,9 @@ def test_streaming(spark: Any, folder: Path) -> None:
     assert names == sorted(row["name"] for row in delta("table")) == ["INTC", "MSFT", "NEW"]
 
     told.clear()
-    with pytest.raises(EngineError, match=r"(?s)^pipeline.toml(, line \d+)?: (pairs|bad records of events): .*of another query"):
+    with pytest.raises(
+        EngineError, match=r"(?s)^pipeline.toml(, line \d+)?: (pairs|bad records of events): .*of another query"
+    ):
         run(load(spoilt(STREAMING, ('"state"', '"elsewhere"'))), once=True, report=told.append)
     assert not spark.streams.active
     assert {update.state for update in told[-2:]} <= {"failed", "stopped", "done"}
