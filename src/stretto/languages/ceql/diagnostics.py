@@ -152,6 +152,9 @@ def _is_operator(word: str) -> bool:
     return re.fullmatch(_OPERATOR, word, re.IGNORECASE) is not None
 
 
+#: Characters of a text in which conditions in WHERE are looked for.
+_LOOKED_AT = 10_000
+
 _IN_WHERE = re.compile(r"\bWHERE\s+(?P<formula>.*)\Z", re.IGNORECASE | re.DOTALL)
 _COMPARED = re.compile(
     rf"(?:\w+\.)?(?<!\w)(?P<name>[^\W\d]\w*)\s*(?:\[\s*(?P<inside>\w+)\s*)?(?P<sign>{_OPERATOR}|\bNOT\b)\s*(?P<value>'[^'\n]*'|-?\d[\d.]*)?",
@@ -162,7 +165,7 @@ _COMPARED = re.compile(
 def _conditions_in_where(found: d.Unexpected) -> Mistake | None:
     """``WHERE event = 'X'``, ``WHERE (A ; B) AND a.x > 5``: conditions in the place of the formula."""
     text, span, expected = found.text, found.span, found.expected
-    before = _IN_WHERE.search(text[: span.start])
+    before = _IN_WHERE.search(text[: span.start]) if span.start < _LOOKED_AT else None
     if before is None or re.search(
         r"\b(?:FILTER|PARTITION|WITHIN|CONSUME|LIMIT|KEEP)\b", before["formula"], re.IGNORECASE
     ):
@@ -172,7 +175,14 @@ def _conditions_in_where(found: d.Unexpected) -> Mistake | None:
         return Mistake(told, span, "write WHERE A AS a ; B AS b FILTER a[price > 5] AND b[price < 3]")
     # What stands before may have been read as a type, or as a stream and a '>', or as a variable called LIKE.
     begin = before.start("formula")
-    compared = next((one for one in _COMPARED.finditer(text, begin) if one.start() <= span.start < one.end() + 1), None)
+    compared = next(
+        (
+            one
+            for one in _COMPARED.finditer(text, max(begin, span.start - 100), span.end + 100)
+            if one.start() <= span.start < one.end() + 1
+        ),
+        None,
+    )
     if compared is None or not expected & {"SEMICOLON", "NAME", "LSQB"}:
         return None
     name, value = compared["inside"] or compared["name"], compared["value"] or "…"
