@@ -178,7 +178,7 @@ def _conditions_in_where(found: d.Unexpected) -> Mistake | None:
     compared = next(
         (
             one
-            for one in _COMPARED.finditer(text, max(begin, span.start - 100), span.end + 100)
+            for one in _COMPARED.finditer(text, max(begin, span.start - 100), span.start + 300)
             if one.start() <= span.start < one.end() + 1
         ),
         None,
