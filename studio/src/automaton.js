@@ -5,7 +5,6 @@ import { s } from "./dom.js";
 
 const LINE = 14;
 const LOOP = 26; // how high a loop is
-const SMALLEST = 0.65; // by how much a wide automaton is made smaller, before it must be scrolled
 
 function lines(label) {
   return (label ?? "").split(/\\n|\n/);
@@ -207,7 +206,7 @@ export function picture(dot, variables, onstate) {
     onkeydown: (key) => key.key === "Enter" && onstate(reached.get(id)),
   });
   const [wide, high] = [Math.max(width, widest(label, 6.2)), bottom - top + (label ? 24 : 0)];
-  const drawn = s(
+  return s(
     "svg",
     { class: "automaton", viewBox: `0 ${top} ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": "automaton" },
     s("defs", {}, marker("arrow"), marker("open")),
@@ -216,6 +215,4 @@ export function picture(dot, variables, onstate) {
     laid.nodes().map((id) => shape(laid.node(id), choose(id))),
     label ? text(label, wide / 2, bottom + 10, { class: "label" }) : null,
   );
-  drawn.style.minWidth = `${wide * SMALLEST}px`;
-  return drawn;
 }

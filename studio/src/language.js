@@ -1,14 +1,7 @@
 // How a query is coloured and completed. The server alone knows what a query means.
 import { StreamLanguage } from "@codemirror/language";
+import { KEYWORDS } from "./keywords.js";
 
-const KEYWORDS = {
-  ceql:
-    "SELECT ALL NEXT LAST MAX STRICT FROM WHERE AS OR AND NOT FILTER PARTITION BY WITHIN EVENTS CONSUME ANY NONE LIMIT " +
-    "AFTER GAP IN BETWEEN LIKE IS NULL TRUE FALSE KEEP MATCH",
-  sase: "PATTERN SEQ WHERE WITHIN RETURN AND OR NOT AS UNTIL ONLY OUTPUT LIMIT skip_till_next_match skip_till_any_match " +
-    "strict_contiguity partition_contiguity IN BETWEEN LIKE IS NULL",
-  eql: "sequence by with maxspan where until and or not in like sample any true false null",
-};
 export const UNITS = ["second", "minute", "hour", "day", "millisecond"].flatMap((unit) => [unit, `${unit}s`]);
 
 /** The keywords of a language; of one that is not said, those of CEQL and SASE+. */
@@ -86,7 +79,8 @@ export function completions(data) {
     }
     const word = context.matchBefore(/[\p{L}\p{N}_]+/u);
     if (!word && !context.explicit && !context.matchBefore(/[[(.]/)) return null;
-    const types = data.columns.find((column) => column.name === data.roles.type)?.values ?? [];
+    const inside = isInBrackets(context.state.sliceDoc(0, context.pos));
+    const types = inside ? [] : (data.columns.find((column) => column.name === data.roles.type)?.values ?? []);
     const options = [
       ...data.columns.map(({ name, type }) => ({ label: name, apply: quoted(name), detail: type, type: "property", boost: 2 })),
       ...types.map((name) => ({ label: name, apply: quoted(name), detail: "event type", type: "class", boost: 1 })),
@@ -95,6 +89,16 @@ export function completions(data) {
     ];
     return { from: word ? word.from : context.pos, options, validFor: /^[\p{L}\p{N}_]*$/u };
   };
+}
+
+/** Whether a text ends inside of `[…]`, where an event is asked for its attributes. */
+export function isInBrackets(text) {
+  let depth = 0;
+  for (const [part] of text.matchAll(/--[^\n]*|\/\*[^]*?(?:\*\/|$)|'[^']*(?:'|$)|"[^"]*(?:"|$)|`[^`]*(?:`|$)|[[\]]/g)) {
+    if (part === "[") depth += 1;
+    else if (part === "]") depth = Math.max(0, depth - 1);
+  }
+  return depth > 0;
 }
 
 function quotesBefore(context, text) {

@@ -14,6 +14,7 @@ const state = {
   files: [],
   topic: null, // { address, starting } of the topic that stands among the files
   kinds: {},
+  keys: [], // the attributes by which the query parts the events
   data: null, // { columns, rows, more, roles, opened } of the open file
   file: null,
   valid: false,
@@ -172,6 +173,7 @@ async function check() {
     return false;
   }
   state.variables = checked.variables;
+  state.keys = checked.keys;
   tell(`${checked.language.toUpperCase()}${checked.variables.length ? `, variables ${checked.variables.join(", ")}` : ""}`);
   const told = await attempt(() => Promise.all([askHere("draw", { text }), askHere("explain", { text })]));
   if (told && mine === checks) {
@@ -404,7 +406,7 @@ function eventsPanel() {
   return [
     pager(offset, rows.length, state.data.rows, turnTo, "events"),
     sampled(),
-    eventTable({ columns: state.data.columns, numbers, rows, chosen: state.event?.number, held, onevent: (number) => chooseEvent(number) }),
+    eventTable({ columns: state.data.columns, first: [...state.keys, state.data.roles.time], numbers, rows, chosen: state.event?.number, held, onevent: (number) => chooseEvent(number) }),
   ].filter(Boolean);
 }
 

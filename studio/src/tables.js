@@ -41,14 +41,21 @@ function shown(value, most) {
   return value === null ? h("span", { class: "faint" }, "NULL") : short(value, most);
 }
 
-/** Rows of events: `numbers` are theirs, `rows` their values. */
-export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
+/** The numbers of columns, those of keys and of the time first. */
+function inOrder(columns, first) {
+  const place = ({ name }) => (first.includes(name) ? first.indexOf(name) : first.length);
+  return columns.map((_, i) => i).sort((one, other) => place(columns[one]) - place(columns[other]));
+}
+
+/** Rows of events: `numbers` are theirs, `rows` their values; the columns `first` stand first. */
+export function eventTable({ columns, numbers, rows, chosen, held, onevent, first = [] }) {
+  const order = inOrder(columns, first);
   return table(
-    ["", ...columns.map((column) => column.name)],
+    ["", ...order.map((i) => columns[i].name)],
     rows.map((values, i) =>
       rowOf(
         numbers[i] === chosen,
-        [h("td", { class: `number ${held?.has(numbers[i]) ? "held" : ""}` }, String(numbers[i])), ...values.map((value) => h("td", {}, shown(value)))],
+        [h("td", { class: `number ${held?.has(numbers[i]) ? "held" : ""}` }, String(numbers[i])), ...order.map((at) => h("td", {}, shown(values[at])))],
         () => onevent(numbers[i]),
         numbers[i],
       ),
@@ -58,7 +65,9 @@ export function eventTable({ columns, numbers, rows, chosen, held, onevent }) {
 
 /** Rows of matches with their numbers, each with the events of its variables. */
 export function matchTable({ matches, numbers, variables, events, columns, type, chosen, onmatch }) {
-  const values = [...new Set(matches.flatMap((match) => Object.keys(match.values)))];
+  const named = [...new Set(matches.flatMap((match) => Object.keys(match.values)))];
+  const isFirst = (name) => /^(start|end)_time$/.test(name) || columns.some((column) => column.name === name);
+  const [first, values] = [named.filter(isFirst), named.filter((name) => !isFirst(name))];
   const seen = variables.filter((name) => matches.some((match) => name in match.variables));
   const columnsOf = seen.length ? seen : matches.some((match) => match.rows.length) ? ["events"] : [];
   const held = (match, name) => (seen.length ? (match.variables[name] ?? []) : match.rows);
@@ -71,11 +80,16 @@ export function matchTable({ matches, numbers, variables, events, columns, type,
     return h("td", {}, parts);
   };
   return table(
-    ["", ...columnsOf, ...values],
+    ["", ...first, ...columnsOf, ...values],
     matches.map((match, i) =>
       rowOf(
         match === chosen,
-        [h("td", { class: "number" }, String(numbers[i])), ...columnsOf.map((name) => cell(match, name)), ...values.map((name) => short(match.values[name]))],
+        [
+          h("td", { class: "number" }, String(numbers[i])),
+          ...first.map((name) => short(match.values[name])),
+          ...columnsOf.map((name) => cell(match, name)),
+          ...values.map((name) => short(match.values[name])),
+        ],
         () => onmatch(match),
         numbers[i],
       ),

@@ -73,7 +73,8 @@ def test_a_mistake_has_its_place() -> None:
     found = bench_of("A", price=[1]).check(text)["error"]
     assert text[found["start"] : found["end"]] == "prize"
     assert (found["line"], found["column"], found["hint"]) == (2, 30, "did you mean 'price'?")
-    assert bench_of("A").check(PAIRS) == {"error": None, "language": "ceql", "variables": ["a", "b"]}
+    told = {"error": None, "language": "ceql", "variables": ["a", "b"]}
+    assert bench_of("A").check(PAIRS) == told | {"keys": []}
     assert "'#'" in bench_of("A").check("SELECT * FROM S WHERE A AS a FILTER a[`#` > 3]")["error"]["message"]
 
 

@@ -152,12 +152,13 @@ class Workbench:
     # -- the query ------------------------------------------------------------------------------------------------------
 
     def check(self, text: str) -> dict[str, Any]:
-        """Whether the query is one and fits the columns: its language and variables, or the mistake, its place and a hint."""
+        """Whether the query is one and fits the columns: its language, variables and keys, or the mistake, its place and a hint."""
         try:
             query = self.compiled(text)
         except (StrettoError, RecursionError) as error:
             return {"error": as_error(error)}
-        return {"error": None, "language": query.language, "variables": list(query.variables)}
+        told = {"language": query.language, "variables": list(query.variables), "keys": list(query.partition_by)}
+        return {"error": None, **told}
 
     def explain(self, text: str) -> dict[str, Any]:
         """What the query means and how it runs."""
