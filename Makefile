@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo studio wheel test test-all check bench site format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
 KILLS := $(addprefix kills-,ceql sase clause totals ahead afa current patterns dataflow)
-LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks browser
+LANES := uncompiled checked seeds seeds-uncompiled fuzz mutations spark versions cluster $(KILLS) kafka delta benchmarks browser
 .PHONY: lanes test-kills $(LANES:%=test-%)
 
 VENV ?= .venv
@@ -29,6 +29,7 @@ help:
 	@echo "                  seeds             all random cases, compiled"
 	@echo "                  seeds-uncompiled  all random cases, interpreted: many more where each would be compiled"
 	@echo "                  fuzz              all cases of mistyped queries and automata"
+	@echo "                  mutations         snapshots with another number in them, 5,000 of each kind: refused, or going on"
 	@echo "                  spark             all of Spark, all random cases, sessions of all kinds"
 	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions"
 	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
@@ -123,6 +124,11 @@ test-seeds-uncompiled: $(VENV)/.stamp
 test-fuzz: $(VENV)/.stamp
 	@echo "== test-fuzz: all cases of mistyped queries and automata"
 	export STRETTO_CASES=all; $(PYTEST) -m "fuzz and not spark"
+
+# Kernels are compiled before: a process that restores has no memory to compile in.
+test-mutations: $(VENV)/.stamp
+	@echo "== test-mutations: snapshots with another number in them, 5,000 of each kind"
+	$(BIN)/stretto compile && STRETTO_COMPILE=now $(BIN)/python -m tests.snapshots.mutations --count 5000
 
 test-spark: $(VENV)/.stamp
 	@echo "== test-spark: all of Spark, all random cases"

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.errors import SnapshotError
+from stretto.errors import EngineError, LimitError, OptionError, SnapshotError
 
 MAGIC = b"STRETTO\0"
 
@@ -31,7 +31,26 @@ _SHORT = 64
 #: Magic, version, and the length of the header.
 _HEAD = struct.Struct("<8sHI")
 
+_CHECK = struct.Struct("<I")
+
+#: What reading numbers, texts and tables that do not fit together ends in.
+_NO_FIT = (
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+    MemoryError,
+    OSError,
+    pa.ArrowException,
+)
+
 Arrays = dict[str, NDArray[Any]]
+
+#: A bound of numbers: one of all, one of each, or none.
+Bound = int | NDArray[np.int64] | None
 
 
 class Section:
@@ -75,6 +94,63 @@ class Section:
             arrays |= {f"{name}.{key}": array for key, array in more.items()}
         return values, arrays
 
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def numbers(
+        self, name: str, *, size: int | None = None, least: Bound = None, below: Bound = None, rising: bool = False
+    ) -> NDArray[np.int64]:
+        """The integers of an array that was kept.
+
+        Parameters
+        ----------
+        size
+            How many there must be.
+        least, below
+            The range in which they must lie: of all, or of each by itself.
+        rising
+            Whether each must be above the one before.
+
+        Raises
+        ------
+        SnapshotError
+            One is out of its range, or there are more or fewer.
+
+        >>> Section(arrays={"head": np.array([0, 7])}).numbers("head", least=0, below=5)
+        Traceback (most recent call last):
+        stretto.errors.SnapshotError: the snapshot is damaged: 'head' holds 7 at place 1, where a number below 5 is expected
+        """
+        array = self.arrays[name]
+        if array.dtype.kind not in "biu":
+            raise SnapshotError(f"the snapshot is damaged: '{name}' holds {array.dtype}, where integers are expected")
+        held: NDArray[np.int64] = array.astype(np.int64)
+        if size is not None and held.size != size:
+            raise SnapshotError(
+                f"the snapshot is damaged: '{name}' holds {held.size} numbers, where {size} are expected"
+            )
+        if least is not None:
+            _refuse(name, held, held < least, "a number from {} on", least)
+        if below is not None:
+            _refuse(name, held, held >= below, "a number below {}", below)
+        if rising and held.size:
+            _refuse(name, held[1:], held[1:] <= held[:-1], "a number above {}", held[:-1])
+        return held
+
+    def count(self, name: str, most: int | None = None) -> int:
+        """A whole number of the header that is not negative, and not above ``most``.
+
+        Raises
+        ------
+        SnapshotError
+            It is another one.
+        """
+        held = self.values[name]
+        if type(held) is not int or not 0 <= held < 1 << 62 or (most is not None and held > most):
+            upto = "" if most is None else f" to {most}"
+            raise SnapshotError(
+                f"the snapshot is damaged: '{name}' is {held!r}, where a number from 0{upto} is expected"
+            )
+        return held
+
     # -- tables -------------------------------------------------------------------------------------------------------
 
     def put_table(self, name: str, table: pa.Table | pa.RecordBatch) -> None:
@@ -84,8 +160,8 @@ class Section:
     def table(self, name: str) -> pa.Table:
         """A table that was kept; earlier versions kept some as text in the header."""
         if name in self.values:
-            return arrow_table(base64.b64decode(self.values[name]))
-        return arrow_table(self.arrays[name])
+            return kept_table(base64.b64decode(self.values[name]))
+        return kept_table(self.arrays[name])
 
     def put_schema(self, name: str, schema: pa.Schema) -> None:
         """Keep names and types of columns."""
@@ -119,12 +195,26 @@ class Section:
         """
         values, at = unframed(snapshot, magic, *range(1, version + 1))
         arrays: Arrays = {}
-        for name, kind, size, *how in values.pop("arrays"):
-            dtype = np.dtype(how[0] if how else kind)
-            found = np.frombuffer(snapshot, dtype, size, at)
-            arrays[name] = _widen(found, *how[1:]) if how else found
-            at += size * dtype.itemsize
+        with reading():
+            for name, kind, size, *how in values.pop("arrays"):
+                dtype = np.dtype(how[0] if how else kind)
+                room = len(snapshot) - _CHECK.size - at
+                if not isinstance(name, str) or dtype.kind not in "biuf" or not 0 <= size * dtype.itemsize <= room:
+                    raise ValueError(f"there is no array {name!r} of {size} times {dtype}")
+                kept = np.frombuffer(snapshot, dtype, size, at)
+                arrays[name] = _widen(kept, *how[1:]) if how else kept
+                at += size * dtype.itemsize
         return cls(values, arrays)
+
+
+def _refuse(name: str, held: NDArray[np.int64], wrong: NDArray[np.bool_], expected: str, bound: Bound) -> None:
+    """Raise a :class:`SnapshotError` for the first number of an array that is wrong."""
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        wanted = expected.format(np.broadcast_to(np.asarray(bound), held.shape)[place])
+        raise SnapshotError(
+            f"the snapshot is damaged: '{name}' holds {held[place]} at place {place}, where {wanted} is expected"
+        )
 
 
 def _narrow(array: NDArray[Any]) -> tuple[Any, ...]:
@@ -161,7 +251,7 @@ def framed(header: dict[str, Any], chunks: Sequence[bytes | memoryview], magic: 
     check = 0
     for chunk in chunks:
         check = zlib.crc32(chunk, check)
-    return b"".join([*chunks, struct.pack("<I", check)])
+    return b"".join([*chunks, _CHECK.pack(check)])
 
 
 def unframed(frame: bytes, magic: bytes, *versions: int) -> tuple[dict[str, Any], int]:
@@ -173,7 +263,7 @@ def unframed(frame: bytes, magic: bytes, *versions: int) -> tuple[dict[str, Any]
         The bytes are damaged, or of another kind or version.
     """
     at = header_size(frame, magic, *versions)
-    if len(frame) < at + 4 or zlib.crc32(memoryview(frame)[:-4]) != struct.unpack("<I", frame[-4:])[0]:
+    if len(frame) < at + _CHECK.size or zlib.crc32(memoryview(frame)[:-4]) != _CHECK.unpack(frame[-4:])[0]:
         raise SnapshotError("the snapshot is damaged: its checksum does not match")
     return header_of(frame, at), at
 
@@ -193,19 +283,25 @@ def header_size(start: bytes, magic: bytes, *versions: int) -> int:
 
 def header_of(start: bytes, size: int) -> dict[str, Any]:
     """The header, of the first bytes of a frame, of which it takes ``size``."""
-    found: dict[str, Any] = json.loads(start[_HEAD.size : size])
-    return found
+    with reading():
+        found = json.loads(start[_HEAD.size : size])
+        if not isinstance(found, dict):
+            raise ValueError("its header is no object")
+        return found
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Within it, what does not fit together is a damaged snapshot."""
+    """Within it, what does not fit together is a damaged snapshot. It may be around a method that restores, as ``@reading()``.
+
+    A matcher that cannot take a snapshot over now, and a bound that was reached, are told as they are.
+    """
     try:
         yield
-    except SnapshotError:
+    except (SnapshotError, OptionError, EngineError, LimitError):
         raise
-    except (LookupError, ValueError, TypeError, pa.ArrowException) as error:
-        raise SnapshotError(f"the snapshot is damaged: {error}") from error
+    except _NO_FIT as error:
+        raise SnapshotError(f"the snapshot is damaged: {error or type(error).__name__}") from error
 
 
 def arrow_bytes(table: pa.Table | pa.RecordBatch) -> pa.Buffer:
@@ -219,3 +315,17 @@ def arrow_bytes(table: pa.Table | pa.RecordBatch) -> pa.Buffer:
 def arrow_table(data: Any) -> pa.Table:
     """The table of an Arrow IPC stream: bytes, or an array of them."""
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+
+
+def kept_table(data: Any) -> pa.Table:
+    """The table of an Arrow IPC stream that was kept, of which every offset is checked.
+
+    Raises
+    ------
+    SnapshotError
+        The bytes are damaged.
+    """
+    with reading():
+        table = arrow_table(data)
+        table.validate(full=True)
+        return table

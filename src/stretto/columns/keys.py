@@ -471,8 +471,8 @@ class KeyTable:
             The arrays do not fit together, or not with the types.
         """
         arrays = section.arrays
-        count = int(arrays["count"][0])
-        words = np.asarray(arrays["words"], np.uint64)
+        count = int(section.numbers("count", size=1, least=0)[0])
+        words = arrays["words"].astype(np.uint64)
         table = self._empty(max(count, 8), words.size)
         if table.start.size:
             start = np.asarray(arrays.get("start", ()), np.int64)

@@ -53,6 +53,17 @@ class Matches(NamedTuple):
     measures: pa.Array | None = None  #: of a clause of SQL: what it measures of each match, a map of text to text
 
     @classmethod
+    def kept(cls, section: Section) -> Matches:
+        """Matches that a section has in arrays of these names."""
+        mark = section.numbers("mark", least=0, below=1 << 31)
+        position = section.numbers("position", size=mark.size)
+        start = section.numbers("start")
+        offset = section.numbers("offset", size=start.size + 1, least=0, below=mark.size + 1)
+        if offset[0] or offset[-1] != mark.size or (np.diff(offset) < 0).any():
+            raise ValueError("matches have other lengths")
+        return cls(start, section.numbers("end", size=start.size), offset, position, mark.astype(np.int32))
+
+    @classmethod
     def added_up(cls, start: I64, end: I64, totals: Totals) -> Matches:
         """Counts and sums of matches."""
         return cls.counted(start, end, np.zeros(0, np.int64))._replace(counts=None, totals=totals)

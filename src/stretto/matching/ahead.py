@@ -160,6 +160,7 @@ class Ahead(Line):
             section.put_table("settled", pa.concat_tables([schema.empty_table(), *self._settled]))
         return section.to_bytes()
 
+    @reading()
     def restore(self, snapshot: bytes) -> None:
         section = Section.of_bytes(snapshot)
         if "speculation" not in section.values or "certain" not in section.arrays:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError, StrettoError
 from stretto.events import as_table
-from stretto.frame import Section
+from stretto.frame import Section, reading
 from stretto.matching.many.changes import Change, Instant, instant_of
 from stretto.matching.many.compiling import parts_over
 from stretto.matching.many.parts import Part
@@ -416,6 +416,7 @@ class NotedPatterns:
         section.arrays["patterns"] = np.frombuffer(self.patterns.snapshot(), np.uint8)
         return section.to_bytes(MAGIC)
 
+    @reading()
     def restore(self, snapshot: bytes) -> NotedPatterns:
         """Take over what :meth:`snapshot` gave.
 

@@ -797,6 +797,7 @@ class Ordered(Line):
             self.arrivals.save(section)
         return section.to_bytes()
 
+    @reading()
     def restore(self, snapshot: bytes) -> None:
         section = Section.of_bytes(snapshot)
         header = section.values
@@ -837,6 +838,8 @@ class Ordered(Line):
         with reading():
             run.load(section)
             self.history.load(section.sub("history"))
+            if self.layout.columns:
+                self.history.check_holds(run)
             if self.sorter is not None:
                 self.sorter.load(section.sub("sorter"))
                 self.arrivals = Arrivals.of(section)

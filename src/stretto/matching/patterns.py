@@ -678,6 +678,7 @@ class PatternSet:
         }
         return section.to_bytes(MAGIC)
 
+    @reading()
     def restore(self, snapshot: bytes) -> PatternSet:
         """Take over the patterns and the state of a snapshot of a set with the same schema and options.
 

@@ -357,6 +357,7 @@ class Recognizing(Line):
             self.sorter.save(section.sub("sorter"))
         return section.to_bytes()
 
+    @reading()
     def restore(self, snapshot: bytes) -> None:
         section = Section.of_bytes(snapshot)
         header = section.values

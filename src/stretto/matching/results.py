@@ -28,7 +28,7 @@ from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.engines.timeouts import refuse_timeouts
-from stretto.errors import OptionError
+from stretto.errors import OptionError, SnapshotError
 from stretto.frame import Section
 from stretto.matching.returns import Rows, computed_columns
 from stretto.matching.totals import TotalsLayout, window_columns, window_type
@@ -134,7 +134,20 @@ class History:
     def load(self, section: Section) -> None:
         """Take over, from the beginning, what :meth:`save` wrote."""
         if "table" in section.arrays:
-            self.append(section.arrays["positions"].astype(np.int64), section.table("table"))
+            table = section.table("table")
+            self.append(section.numbers("positions", size=table.num_rows, least=0, rising=True), table)
+            if missing := set(self.columns).difference(table.column_names):
+                raise ValueError(f"the events have no columns {sorted(missing)}")
+
+    def check_holds(self, reader: Run) -> None:
+        """Raise a :class:`SnapshotError` unless all events are there that partial matches hold.
+
+        A run that says which is the oldest has all from that one on.
+        """
+        positions = np.concatenate([np.empty(0, np.int64), *(own for own, _ in self.pieces)])
+        held = reader.live()
+        if not np.isin(held, positions).all() or (positions.size and positions[-1] >= reader.rows):
+            raise SnapshotError("the snapshot is damaged: partial matches hold events that it does not have")
 
     def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
         self.pieces = pieces

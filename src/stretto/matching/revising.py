@@ -615,6 +615,7 @@ class Revising(Line):
         self._layout.history.save(whole)
         return whole.to_bytes()
 
+    @reading()
     def restore(self, snapshot: bytes) -> None:
         section = Section.of_bytes(snapshot)
         if self.lowering is None:

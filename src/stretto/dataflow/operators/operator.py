@@ -8,6 +8,7 @@ import numpy as np
 
 from stretto.dataflow.run.history import last_end
 from stretto.dataflow.run.index import Index
+from stretto.dataflow.run.kept import rows_of
 from stretto.dataflow.run.rows import NEVER, Rows, empty
 from stretto.frame import Section
 
@@ -84,7 +85,7 @@ class Operator:
     def load(self, section: Section) -> None:
         """Take a state that :meth:`save` wrote; the punctuations are known."""
         for name, kept in self.synopses.items():
-            kept.load(section.arrays[name])
+            kept.load(rows_of(section, name, kept.rows.shape[1]))
 
 
 class Pass(Operator):

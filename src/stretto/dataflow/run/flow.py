@@ -355,6 +355,7 @@ class Dataflow:
             one.save(section)
         return whole.to_bytes()
 
+    @reading()
     def restore(self, snapshot: bytes) -> None:
         """Take the state of a snapshot of a dataflow with the same plan, in place of the own one.
 

@@ -16,6 +16,7 @@ from stretto.dataflow.run.code import Program, Step
 from stretto.dataflow.run.events import Inputs, Outputs
 from stretto.dataflow.run.fixpoint import FixpointVertex, FlyingFixpoint
 from stretto.dataflow.run.history import last_end
+from stretto.dataflow.run.kept import rows_of
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite
 from stretto.dataflow.run.rows import NEVER, PAYLOAD, Rows, empty
@@ -64,7 +65,8 @@ class Input:
         """Take what :meth:`save` wrote."""
         self.definite = section.values["definite"]
         if self.events is not None:
-            self.events.index.load(section.arrays["events"])
+            index = self.events.index
+            index.load(rows_of(section, "events", index.rows.shape[1]))
 
 
 class Output(Vertex):
@@ -109,7 +111,7 @@ class Output(Vertex):
 
     def load(self, section: Section) -> None:
         super().load(section)
-        self.events.index.load(section.arrays["events"])
+        self.events.index.load(self.kept(section, "events"))
         self.events.owed = self.kept(section, "owed")
         self.collected = [self.kept(section, f"collected.{at}") for at in range(section.values["collected"])]
 

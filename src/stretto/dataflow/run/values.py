@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from stretto.columns.arrays import numbers_of
 from stretto.dataflow.run.rows import Rows
-from stretto.errors import DataError
+from stretto.errors import DataError, SnapshotError
 from stretto.query.typing import kind_of
 from stretto.times import DAY
 
@@ -43,6 +43,8 @@ class Strings:
     def decode(self, numbers: Rows) -> pa.Array:
         """The strings of numbers. Work in Python for each distinct one only, however many there are in all."""
         found, at = np.unique(numbers, return_inverse=True)
+        if found.size and not 0 <= found[0] <= found[-1] < len(self.texts):
+            raise SnapshotError("the dataflow goes on from a damaged snapshot: it names a string that is not there")
         return pa.array([self.texts[number] for number in found.tolist()], pa.string()).take(pa.array(at))
 
     def load(self, texts: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.run.kept import rows_of
 from stretto.dataflow.run.levels import Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.run.rows import LEVEL, NEVER, Rows, moved
@@ -270,11 +271,6 @@ class Vertex:
         return min(
             (time for port, time in enumerate(self.operator.definite) if port not in self.looped), default=FOREVER
         )
-
-
-def rows_of(section: Section, name: str, width: int) -> Rows:
-    """Rows of a snapshot, as a copy: what the snapshot has cannot be written to."""
-    return np.array(section.arrays[name], np.int64).reshape(-1, width)
 
 
 def _written(message: Message, section: Section, name: str) -> list[Any]:

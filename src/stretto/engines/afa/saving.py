@@ -114,7 +114,9 @@ def load(run: AfaStepping, section: Section) -> None:
         state.fit_partitions(len(run.keys))
     old, new = run.names.load(section)
     if run.trail >= 0:
-        state.load_trails({name: arrays[name].astype(np.int64) for name in TRAIL_ARRAYS})
+        trails = arrays["trail_row"].size
+        section.numbers("trail_before", least=0, below=np.arange(1, arrays["trail_before"].size + 1))
+        state.load_trails({name: section.numbers(name, size=trails) for name in TRAIL_ARRAYS})
     _load_events(run, section, old, new)
     _load_partial(run, section, old, new)
     for time, text in values["predicated"]:
@@ -136,10 +138,15 @@ def _load_events(run: AfaStepping, section: Section, old: I64, new: I64) -> None
     X[slots, s.OWN] = X[slots, s.LE]
     part = X[slots, s.OF]
     same = part[1:] == part[:-1]
+    if part.min() < 0 or part.max() >= state.parts.first.size or np.count_nonzero(~same) != np.unique(part).size - 1:
+        raise ValueError("events are of no partition")
+    le, seq = X[slots, s.LE], X[slots, s.SEQ]
+    if (same & ((le[1:] < le[:-1]) | ((le[1:] == le[:-1]) & (seq[1:] < seq[:-1])))).any():
+        raise ValueError("events of a partition are not in order")
     X[slots[1:], s.PREV] = np.where(same, slots[:-1], s.NIL)
     X[slots[:-1], s.BEHIND] = np.where(same, slots[1:], s.NIL)
     X[1, s.PREV] = X[count, s.BEHIND] = s.NIL
-    kept = arrays["events.kept"] != 0
+    kept = section.numbers("events.kept", size=count) != 0
     state.parts.first[part[~kept][::-1]] = slots[~kept][::-1]
     state.parts.oldest[part[kept][::-1]] = slots[kept][::-1]
     state.parts.last[part] = slots
@@ -162,8 +169,11 @@ def _load_events(run: AfaStepping, section: Section, old: I64, new: I64) -> None
 def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> None:
     """Partial matches behind the seed, in the order of their lists."""
     state, tables, values, arrays = run.state, run.tables, section.values, section.arrays
-    sizes = arrays["events.sizes"].astype(np.int64)
-    count = int(sizes.sum())
+    held = arrays["events.fields"].size // len(_FIELDS)
+    count = arrays["partial.fields"].size // (s.REG + state.fields - 1)
+    sizes = section.numbers("events.sizes", size=held, least=0, below=count + 1)
+    if int(sizes.sum()) != count:
+        raise ValueError(f"events have not {count} partial matches")
     if not count:
         return
     state.reset_partial(count)
@@ -176,6 +186,12 @@ def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> Non
         if name:
             plain = tables.state(name)
             places[number] = tables.quiet(plain) if quiet else plain
+    if ((P[s.STATE, numbers] < 0) | (P[s.STATE, numbers] >= places.size)).any():
+        raise ValueError("partial matches are in no state")
+    if run.trail >= 0:
+        trails = P[s.REG + run.trail, numbers]
+        if ((trails < 0) | (trails > state.registers[s.TRAILS])).any():
+            raise ValueError("partial matches have no trail")
     P[s.STATE, numbers] = places[P[s.STATE, numbers]]
     for at, kind in enumerate(run.afa.register.values()):
         if kind_of(kind) == "string":
@@ -197,7 +213,7 @@ def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> Non
         P[extra + s.HOME, numbers] = home
         P[extra + s.UNTIL_LE : extra + s.UNTIL_SEQ + 1, numbers] = arrays["until"].astype(np.int64).reshape(2, -1)
         P[extra + s.OPEN, numbers] = -1
-        _reopen(state, numbers[arrays["open"] != 0])
+        _reopen(state, numbers[section.numbers("open", size=count) != 0])
 
 
 def _kept(state: AfaState, slots: I64) -> NDArray[Any]:

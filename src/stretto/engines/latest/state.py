@@ -129,9 +129,11 @@ class LatestState:
     def load(self, section: Section, keys: int) -> None:
         """Take over what :meth:`save` wrote."""
         arrays = {name: array.astype(np.int64) for name, array in section.arrays.items() if name != "words"}
-        position, lengths = arrays["positions"], arrays["chains.length"]
-        if int(lengths.sum()) != position.size:
-            raise ValueError("positions")
+        position, steps = arrays["positions"], section.numbers("chains.step", least=-1, below=self.steps)
+        lengths = section.numbers("chains.length", size=steps.size)
+        if (lengths != np.where(steps < 0, self.steps, steps + 1)).any() or int(lengths.sum()) != position.size:
+            raise ValueError("chains have other lengths")
+        section.numbers("chains.key", size=steps.size, least=0, below=max(1, keys))
         self._begin(2 * position.size + 2)
         self.fit(max(1, keys))
         self.by_key.seen[:keys] = arrays["seen"].reshape(keys, self.seen)
@@ -181,6 +183,7 @@ class SampleState(LatestState):
     def load(self, section: Section, keys: int) -> None:
         """Take over what :meth:`save` wrote."""
         self.fit(keys)
+        section.numbers("samples.number", size=keys * (self.steps + 1), least=0, below=self.steps + 1)
         for name, array in self.by_key._asdict().items():
             array[:keys] = section.arrays[f"samples.{name}"].reshape((keys, *array.shape[1:]))
         self.registers[[s.VISITED, s.TRIGGERS, s.LOW]] = section.arrays["counts"]

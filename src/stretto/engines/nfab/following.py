@@ -89,10 +89,16 @@ class FollowingState(following.FollowingState, NfabState):
     def load(self, section: Section, *others: Any) -> None:
         """Do what all runs do, for the first events as well."""
         super().load(section, *others)
-        count = int(section.arrays["firsts.used"][0])
+        count = int(section.numbers("firsts.used", size=1, least=0)[0])
+        section.numbers("firsts.part", size=count, least=0, below=max(1, self.parts.size.size))
+        section.numbers("firsts.node", size=count, least=s.NIL, below=int(self.registers[s.HEAD]))
+        section.numbers("firsts.length", size=count, least=0)
+        followed = self.runs.V[1 : 1 + section.arrays["runs.state"].size, -2]
+        if ((followed < NONE) | (followed >= count)).any():
+            raise ValueError("a run follows a first event that is not there")
         self.firsts = _room_for(2 * max(1, count))
         for name, array in self.firsts._asdict().items():
-            known = section.arrays[f"firsts.{name}"].astype(np.int64)
+            known = section.numbers(f"firsts.{name}", size=1 if name == "used" else count)
             array[: known.size] = known
         self.load_firsts(section)
 

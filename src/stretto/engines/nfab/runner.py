@@ -168,6 +168,9 @@ class NfabRunner(Intake):
 
     def load(self, section: Section) -> None:
         """Take over a state that :meth:`save` wrote."""
+        machine = self.program.machine
+        section.numbers("nodes.label", below=machine.kleene.size + machine.left.size)
+        section.numbers("runs.state", below=2 * machine.ways.component.size)
         self.state.load(section, self._load_intake(section), self.program.conditions.values.slots)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:

@@ -106,10 +106,20 @@ class NfabState:
     def load(self, section: Section, partitions: int, slots: list[Slot]) -> None:
         """Take over what :meth:`save` wrote, of a program whose value vector has these slots."""
         arrays = section.arrays
-        registers = arrays["registers"].astype(np.int64)
-        if registers.size != s.REGISTERS:
-            raise ValueError("registers")
-        nodes = arrays["nodes.previous"].size
+        registers = section.numbers("registers", size=s.REGISTERS)
+        nodes, count = arrays["nodes.previous"].size, arrays["runs.state"].size
+        for name in ("previous", "other"):
+            section.numbers(f"nodes.{name}", size=nodes, least=s.NIL, below=np.arange(1, nodes + 1))
+        section.numbers("nodes.label", size=nodes, least=s.UNION)
+        section.numbers("runs.node", size=count, least=s.NIL, below=nodes + 1)
+        section.numbers("runs.state", size=count, least=s.DEAD)
+        if section.numbers("parts.size", size=partitions, least=0, below=count + 1).sum() != count:
+            raise ValueError(f"the partitions have not {count} runs")
+        section.numbers("parts.negated", size=partitions * self.negations, least=s.NIL, below=nodes + 1)
+        waiting = section.numbers("timers.run", least=1, below=count + 1)
+        if np.unique(waiting).size != waiting.size:
+            raise ValueError("a run waits twice")
+        section.numbers("timers.serial", size=waiting.size)
         for name, array in self.nodes._asdict().items():
             if name != "P" or self.columns:
                 wider = np.zeros((max(array.shape[0], 2 * nodes + 2), *array.shape[1:]), np.int64)

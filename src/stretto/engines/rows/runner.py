@@ -590,6 +590,7 @@ class RowRun:
         self.held = [table.cast(self._nothing(0).schema)]
         self._make_room(table.num_rows)
         self.size = self.kept = table.num_rows
+        self._check(section)
         for name, array in self.state._asdict().items():
             array[: self.size] = arrays[f"row.{name}"].reshape(self.size, *array.shape[1:])
         for name, array in self.parts._asdict().items():
@@ -597,8 +598,23 @@ class RowRun:
         kept = np.append(np.arange(self.size), self.words.shape[1] - 1)
         self.words[:, kept] = arrays["words"].reshape(-1, kept.size)
         self.known[:, kept] = arrays["known"].reshape(-1, kept.size)
-        keys = arrays["failed"].astype(np.int64).reshape(-1, self.failed.key.shape[1])
+        keys = section.numbers("failed").reshape(-1, self.failed.key.shape[1])
         self._put_failed(keys, max(self.least, 1 << (2 * keys.shape[0] + 2).bit_length()))
+
+    def _check(self, section: Section) -> None:
+        """Raise unless each number is that of something there is, and rows lie in the order in which they came."""
+        size, own = self.size, np.arange(self.size)
+        positions = self.program.automaton.variable.size
+        section.numbers("row.partition", size=size, least=0, below=max(1, self.partitions))
+        after = section.numbers("row.after", size=size, least=0, below=size)
+        if ((after <= own) & (after != 0))[1:].any():
+            raise ValueError("a row is behind a later one")
+        section.numbers("row.before", size=size, least=0, below=np.maximum(own, 1))
+        section.numbers("row.position", size=size, least=-1, below=positions)
+        section.numbers("row.edge", size=size, least=0, below=positions + 2)
+        for name in ("newest", "start", "tip"):
+            section.numbers(f"part.{name}", size=self.partitions, least=0, below=size)
+        section.numbers("part.edge", size=self.partitions, least=0, below=positions + 2)
 
 
 def grown_across(array: A, chosen: I64, size: int) -> A:

@@ -508,16 +508,21 @@ class Intake:
 
     def _load_intake(self, section: Section) -> int:
         """Take over what :meth:`_save_intake` wrote; how many partitions there are."""
-        partitions = int(section.values["partitions"])
-        self.counter = np.resize(section.arrays["counter"].astype(np.int64), max(1, partitions))
+        partitions = section.count("partitions")
+        self.counter = np.resize(section.numbers("counter", least=0)[:partitions], max(1, partitions))
         for name, table in self._tables().items():
             table.load(section.sub(name))
         if self.words is not None:
             self.words.load(section)
         if self.measured is not None:
             self.measured.load(section.sub("measured"))
+        if partitions < self.partitions:
+            raise ValueError(f"there are {self.partitions} partitions, not {partitions}")
+        Section(section.values["scalars"]).count("rows")
         for name in self.SCALARS:
             value = section.values["scalars"][name]
+            if not isinstance(value, int | float | list | None) or (isinstance(value, int) and abs(value) >> 63):
+                raise ValueError(f"'{name}' is {value!r}")
             setattr(self, name, tuple(value) if isinstance(value, list) else value)
         return partitions
 

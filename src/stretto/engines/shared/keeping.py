@@ -449,16 +449,20 @@ class Keeper:
 
     def load(self, section: Section, partitions: int) -> None:
         """Take over, from the beginning, what :meth:`save` wrote."""
-        arrays = {name: array.astype(np.int64) for name, array in section.arrays.items()}
-        count = arrays["starts.position"].size
+        count = section.arrays["starts.position"].size
+        arrays = {
+            f"starts.{name}": section.numbers(f"starts.{name}", size=count)
+            for name in ("position", "key", "part", "best")
+        }
+        section.numbers("starts.part", least=0, below=max(1, partitions))
         self._make_room(count, partitions)
         for name in ("position", "key", "part", "best"):
             getattr(self.starts, name)[1 : count + 1] = arrays[f"starts.{name}"]
         self.starts.open[1 : count + 1] = True
         self.registers[[COUNT, CLOSED]] = count + 1, section.values["closed"]
         self._queue()
-        mark = arrays["mark"].astype(np.int32)
-        self.held = Matches(arrays["start"], arrays["end"], arrays["offset"], arrays["position"], mark)
+        self.held = Matches.kept(section)
+        section.numbers("starts.best", least=-1, below=max(1, self.held.start.size + 1))
         self.found = self._read(self.held)
         self.registers[ROW] = self.looked = self.held.start.size
         self.passed = section.values["passed"]

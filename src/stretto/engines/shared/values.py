@@ -209,7 +209,9 @@ class Vocabulary:
         self.table.load(section.sub("words"))
         if "strings" in section.values:
             self.strings = pa.array(section.values["strings"], pa.string())
-            self.words = section.sub("words").arrays["order"].astype(np.int64)
+            self.words = section.sub("words").numbers("order", size=len(self.strings))
+            if len(self.table) != len(self.strings):
+                raise ValueError(f"there are {len(self.strings)} strings, and numbers of {len(self.table)}")
 
     def _numbers(self, strings: pa.Array) -> I64:
         return self.table.ids([strings], np.arange(len(strings)))

@@ -119,7 +119,7 @@ class Measured:
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
         self.values = section.arrays["values"].astype(self.values.dtype)
-        self.positions = section.arrays["positions"].astype(np.int64)
+        self.positions = section.numbers("positions", size=self.values.size)
         self.begin, self.end = 0, self.positions.size
 
 

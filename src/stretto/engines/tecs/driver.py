@@ -257,9 +257,14 @@ class Driver(Intake):
         partitions = self._load_intake(section)
         states = self._load_states(section)
         self.state.load(section, partitions, states)
-        trace = section.sub("trace").arrays
-        position, part = trace["position"].astype(np.int64), trace["part"].astype(np.int64)
-        self._traces = [Trace(position, part, self._load_classes(section, part, trace["cls"]))]
+        trace = section.sub("trace")
+        count = trace.arrays["position"].size
+        position, part = (
+            trace.numbers("position"),
+            trace.numbers("part", size=count, least=-1, below=max(1, partitions)),
+        )
+        cls = trace.numbers("cls", size=count, least=0)
+        self._traces = [Trace(position, part, self._load_classes(section, part, cls))]
 
     def _save_names(self, section: Section) -> None:
         """Write what the states of the saved records, and the classes of the trace, stand for."""

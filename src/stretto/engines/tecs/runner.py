@@ -115,6 +115,8 @@ class Runner(Driver):
 
 def renumbered(named: Mapping[str, Any], number: Callable[[Any], int]) -> I64:
     """By number in a snapshot: the number here."""
+    if named and not 0 <= min(map(int, named)) <= max(map(int, named)) < 1 << 31:
+        raise ValueError("a number of a state or class is out of range")
     found = np.zeros(max(map(int, named), default=0) + 1, np.int64)
     for old, what in named.items():
         found[int(old)] = number(what)

@@ -11,6 +11,7 @@ from stretto.engines.shared.counting import counts_for
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import copy, live_positions, mark, pack, unpack
 from stretto.engines.tecs.enumerate import Output, Stack
+from stretto.engines.tecs.fitting import misfit
 from stretto.engines.tecs.kernels import CONSUME_ANY, CONSUME_PARTITION, Records, Work
 from stretto.engines.tecs.structure import Cells, Nodes
 from stretto.frame import Section
@@ -148,10 +149,11 @@ class State:
     def load(self, section: Section, partitions: int, states: NDArray[np.int64]) -> None:
         """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
         arrays = section.arrays
-        registers = arrays["registers"].astype(np.int64)
-        if registers.size != s.REGISTERS:
-            raise ValueError("registers")
+        registers = section.numbers("registers", size=s.REGISTERS)
         count = arrays["nodes.left"].size
+        older = np.arange(s.FIRST, s.FIRST + count)  # children are older than their parents
+        for name in ("left", "right"):
+            section.numbers(f"nodes.{name}", size=count, least=s.NIL, below=older)
         # A store that is small for the events to come is collected again and again, although it is half empty each time.
         nodes = _nodes(_power(max(self.nodes.left.size, 2 * (count + s.FIRST))))
         if "nodes.mark" in arrays:  # from before bottoms had marks
@@ -159,13 +161,16 @@ class State:
         for name in nodes._fields:
             getattr(nodes, name)[s.FIRST : s.FIRST + count] = arrays[f"nodes.{SAVED.get(name, name)}"]
         self.nodes = nodes
-        words = arrays["records"].astype(np.int64)
+        words = section.numbers("records")
+        if (place := misfit(words, partitions, states.size, count)) >= 0:
+            raise ValueError(f"'records' holds {words[place]} at place {place}")
         self.fit_partitions(max(1, partitions))
         self.records = self.records._replace(arena=np.zeros(2 * words.size + 16, np.int64))
-        registers[s.FREE :] = 0
-        registers[s.ARENA] = unpack(words, np.arange(partitions), states, nodes, self.records, 8)
-        registers[s.HEAD] = count + s.FIRST
-        self.registers[:] = registers
+        for number in (s.NOW, s.LOW, s.CONSUMED, s.VISITED, s.TRIGGERS):
+            self.registers[number] = registers[number]
+        self.registers[s.FREE :] = 0
+        self.registers[s.ARENA] = unpack(words, np.arange(partitions), states, nodes, self.records, 8)
+        self.registers[[s.TAIL, s.HEAD]] = s.FIRST - 1, count + s.FIRST
 
     @property
     def nbytes(self) -> int:

@@ -185,15 +185,19 @@ class FollowingState(following.FollowingState):
     def load(self, section: Section, classes: Callable[[Bits], I64], partitions: int) -> None:
         """Take over what :meth:`save` wrote; ``classes`` says of which class an event is, of which guards hold so."""
         held, count = section.arrays, section.arrays["log.cls"].size
+        section.numbers("log.part", size=count, least=0, below=max(1, partitions))
         self.log = f.room_for_events(2 * max(1, count), self.clock)
         for name, array in self.log._asdict().items():
             if name != "next":
                 array[1 : count + 1] = held[f"log.{name}"]
-        self.log.cls[1 : count + 1] = classes(held["log.guards"].astype(np.bool_))[held["log.cls"].astype(np.int64)]
+        self.log.cls[1 : count + 1] = classes(held["log.guards"].astype(np.bool_))[section.numbers("log.cls", least=0)]
         self.used = self.logged = count + 1
         self.tail = np.zeros(max(1, partitions), np.int64)
         self._link()
-        self.firsts = Starts(*(held[f"firsts.{name}"].astype(np.int64) for name in Starts._fields))
+        firsts = held["firsts.slot"].size
+        self.firsts = Starts(*(section.numbers(f"firsts.{name}", size=firsts) for name in Starts._fields))
+        section.numbers("firsts.part", least=0, below=max(1, partitions))
+        section.numbers("firsts.slot", least=1, below=self.used)
         self.load_firsts(section)
 
 

@@ -32,6 +32,7 @@ class State:
         self.budget = budget
         self.clock, self.measure = program.types
         self.steps, self.groups = len(program.steps.steps), len(program.groups)
+        self.edges = int(program.machine.source.size)
         self.lates = int(np.count_nonzero(program.machine.late >= 0))
         self.windows, self.window = len(program.steps.windows), program.machine.window[0]
         small = max(1, capacity)
@@ -199,9 +200,8 @@ class State:
     def load(self, section: Section, partitions: int) -> None:
         """Take over what :meth:`save` wrote."""
         held = section.arrays
-        registers = held["registers"].astype(np.int64)
-        if registers.size < s.SETTINGS:
-            raise ValueError("registers")
+        registers = section.numbers("registers")
+        self._check(section, partitions)
         parts = Parts(*(held[f"parts.{name}"] for name in Parts._fields))
         self.parts = _over(parts, self._parts(max(1, partitions, parts.rank.size)))
         nodes = Nodes(*(held[f"nodes.{name}"] for name in Nodes._fields))
@@ -209,7 +209,47 @@ class State:
         links = Links(*(held[f"links.{name}"] for name in Links._fields))
         self.links = _over(links, _links(max(self.links.edge.size, links.edge.size)))
         self.walk = self._walk(self.walk.node.size)
-        self.registers[: s.SETTINGS] = registers[: s.SETTINGS]
+        self.registers[: s.SETTINGS] = 0
+        for number in (s.SERIAL, s.VISITED, s.TRIGGERS, s.LOW, s.CONSUMED):
+            self.registers[number] = registers[number]
+        self.registers[[s.NODES, s.LINKS]] = nodes.step.size, links.edge.size
+
+    def _check(self, section: Section, partitions: int) -> None:
+        """Raise unless each number is that of something there is; what a node leads to is older than the node."""
+        nodes, links = section.arrays["nodes.step"].size, section.arrays["links.edge"].size
+        count = section.arrays["parts.rank"].size
+        if not nodes or count < partitions:
+            raise ValueError(f"there are {nodes} nodes and {count} partitions")
+        own = np.arange(nodes)
+        section.numbers("nodes.step", size=nodes, least=0, below=self.steps)
+        section.numbers("nodes.part", size=nodes, least=0, below=max(1, count))
+        section.numbers("nodes.older", size=nodes, least=s.NIL, below=np.maximum(own, 1))
+        newer = section.numbers("nodes.newer", size=nodes, least=s.NIL, below=nodes)
+        if ((newer <= own) & (newer != s.NIL)).any():
+            raise ValueError("a newer node is older")
+        section.numbers("nodes.after", size=nodes, least=s.NIL, below=nodes)
+        begin = section.numbers("nodes.begin", size=nodes, least=0, below=links + 1)
+        held = section.numbers("nodes.links", size=nodes, least=0, below=links - begin + 1)
+        reached = section.numbers("links.node", size=links, least=s.NIL, below=nodes)
+        section.numbers("links.edge", size=links, least=0, below=self.edges)
+        section.numbers("links.stop", size=links)
+        if held.sum() > links:
+            raise ValueError("nodes share links")
+        ends = np.cumsum(held)
+        place = np.arange(int(held.sum())) - np.repeat(ends - held, held) + np.repeat(begin, held)
+        if (reached[place] >= np.repeat(own, held)).any():
+            raise ValueError("a link leads to a newer node")
+        for name, width in (("head", self.steps), ("tail", self.steps), ("reached", self.lates)):
+            section.numbers(f"parts.{name}", size=count * width, least=s.NIL, below=nodes)
+        section.numbers("parts.seen", size=count * self.groups)
+        section.numbers("parts.known", size=count, least=0, below=3)
+        for prefix, fields, size in (
+            ("nodes", Nodes._fields, nodes),
+            ("parts", ("rank", "consumed", "latest", "earlier"), count),
+        ):
+            for name in fields:
+                if section.arrays[f"{prefix}.{name}"].size != size:
+                    raise ValueError(f"there are not {size} of {prefix}.{name}")
 
 
 def _links(count: int) -> Links:

@@ -149,7 +149,8 @@ class Waiting:
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
         held = section.arrays
-        start, end, offset, position = (held[name].astype(np.int64) for name in ("start", "end", "offset", "position"))
-        self.matches = Matches(start, end, offset, position, held["mark"].astype(np.int32))
-        self.part = held["part"].astype(np.int64)
+        self.matches = Matches.kept(section)
+        self.part = section.numbers("part", size=self.matches.start.size, least=0)
         self.begun, self.ended = held["begun"].astype(self.begun.dtype), held["ended"].astype(self.ended.dtype)
+        if not self.part.size == self.begun.size == self.ended.size:
+            raise ValueError("matches that wait")

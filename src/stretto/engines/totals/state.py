@@ -12,6 +12,7 @@ from stretto.budget import Budget, described_bytes
 from stretto.engines.shared.intake import kept
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.blocks import class_of
+from stretto.engines.totals.fitting import misfit
 from stretto.engines.totals.giving import place_groups
 from stretto.engines.totals.kernels import firsts, pack, states_in, sweep, unpack
 from stretto.engines.totals.structure import F64, I64, Plan, Rows, Store, Sums, Work
@@ -243,14 +244,19 @@ class State:
 
     def load(self, section: Section, partitions: int, states: I64) -> None:
         """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
-        arrays = {name: section.arrays[name].astype(np.int64) for name in SAVED}
-        registers = arrays["registers"]
-        if registers.size != s.REGISTERS or arrays["sums"].size % self.columns:
-            raise ValueError("registers")
+        arrays = {name: section.numbers(name) for name in SAVED}
+        registers, live = section.numbers("registers", size=s.REGISTERS), section.numbers("live", least=0)
+        if arrays["sums"].size % self.columns or np.unique(live).size != live.size:
+            raise ValueError("groups")
+        section.numbers("latest", size=live.size)
+        section.numbers("panes", size=live.size * self.columns * int(self.plan.scope[s.SIZE]))
+        section.numbers("part", size=arrays["base"].size)
         groups = max(1, partitions, arrays["sums"].size // self.columns, arrays["base"].size)
         groups = max(groups, int(arrays["live"].max(initial=0)) + 1)
-        self.registers[:] = registers
-        self.registers[[s.TOP, s.LIVE]] = 8, 0
+        known = arrays["base"].size if self.vary else 0
+        for number in (s.VISITED, s.TRIGGERS, s.NEXT, s.CONSUMED, s.LAST_LOW):
+            self.registers[number] = registers[number]
+        self.registers[[s.TOP, s.LIVE, s.GROUPS]] = 8, 0, min(max(0, registers[s.GROUPS]), known)
         self.registers[s.FREE :] = 0
         self.fit_groups(groups)
         for name, array in (("sums", self.sums.ints), ("base", self.sums.base), ("part", self.sums.part)):
@@ -259,11 +265,13 @@ class State:
             self._place_groups()
         self.fit_partitions(max(1, partitions))
         words, renamed = arrays["records"], np.arange(max(1, partitions))
+        if (place := misfit(words, self.columns, renamed.size, states.size, s.HIGHEST if self.vary else groups)) >= 0:
+            raise ValueError(f"'records' holds {words[place]} at place {place}")
         while unpack(words, renamed, states, self.plan, self.store, self.head, self.registers) != _jit.DONE:
             self.grow(_jit.GROW_ARENA)
         self._load_panes(arrays["live"], arrays["latest"], arrays["panes"])
         if self.own:
-            self.sums.next[arrays["live"]] = section.arrays["next"].astype(np.int64)
+            self.sums.next[live] = section.numbers("next", size=live.size)
 
     def _load_panes(self, live: I64, latest: I64, panes: I64) -> None:
         size = self.columns * int(self.plan.scope[s.SIZE])

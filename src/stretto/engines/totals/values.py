@@ -143,9 +143,7 @@ class Said:
         """Take over what :meth:`save` wrote."""
         table = section.table("values")
         self._pieces, self._size = [table.cast(self.schema)], table.num_rows
-        self._row = section.arrays["row"].astype(np.int64)
-        if int(self._row.max()) >= self._size:
-            raise ValueError("values of groups")
+        self._row = section.numbers("row", least=-1, below=self._size)
 
 
 class Part:

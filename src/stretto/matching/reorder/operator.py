@@ -500,6 +500,7 @@ class Cleanse:
         self.save(own)
         return Section({"cleanse": own.values}, own.arrays).to_bytes()
 
+    @reading()
     def restore(self, snapshot: bytes) -> Cleanse:
         """Take over the state of a snapshot with the same options.
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
-from stretto.frame import arrow_table
+from stretto.frame import kept_table
 from stretto.matching.matcher import Matcher
 from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
@@ -423,4 +423,4 @@ def _ipc(table: pa.Table | None) -> bytes:
 
 
 def _table(part: bytes) -> pa.Table | None:
-    return arrow_table(part) if part else None
+    return kept_table(part) if part else None

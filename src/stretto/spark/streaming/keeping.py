@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.frame import reading
 from stretto.spark.streaming.state import Owner, framed, unframed
 from stretto.times import ticks_per_second
 
@@ -167,6 +168,7 @@ class AnyBucket:
         self.counts.state_bytes = sum(map(len, parts))
         return self.owner.header | {"timer": self.timer} | values, parts
 
+    @reading()
     def take_over(self, header: dict[str, Any], parts: list[bytes]) -> None:
         """Go on from a state.
 

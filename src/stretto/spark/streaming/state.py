@@ -39,9 +39,12 @@ def unframed(state: bytes) -> tuple[dict[str, Any], list[bytes]]:
     """
     header, at = frame.unframed(state, MAGIC, *VERSIONS)
     parts = []
-    for size in header["parts"]:
-        parts.append(state[at : at + size])
-        at += size
+    with frame.reading():
+        for size in header["parts"]:
+            if not 0 <= size <= len(state) - at:
+                raise ValueError(f"it has no part of {size} bytes")
+            parts.append(state[at : at + size])
+            at += size
     return header, parts
 
 
