@@ -235,7 +235,7 @@ def _other_value(old: Any, rng: random.Random) -> Any:
 
 
 def tried(kind: Kind, state: bytes, name: str, number: int, seed: int) -> tuple[str, str]:
-    """What comes of one mutation, and its place: ``refused``, ``works``, ``later`` (an error of stretto's on going on) or an error."""
+    """What comes of one mutation, with its place: ``refused``, ``works``, ``later`` (an error of stretto) or another error."""
     other, place = mutated(state, random.Random(f"{name} {number} {seed}"))
     if other == state:
         return "same", place

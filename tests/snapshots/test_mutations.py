@@ -1,4 +1,4 @@
-"""A few snapshots of some kinds, with another number in them and the right checksum, are refused or go on; ``make test-mutations`` has many."""
+"""Snapshots with another number in them and the right checksum are refused or go on; ``make test-mutations`` tries many."""
 
 from __future__ import annotations
 

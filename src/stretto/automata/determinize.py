@@ -126,6 +126,10 @@ class Determinizer:
             self.states.append(state)
         return number
 
+    def may_have(self, state: State) -> bool:
+        """Whether a state has as many sets as all have, of states that the CEA has."""
+        return len(state) == len(self.states[0]) and all(0 <= one < 1 << len(self._arcs) for one in state)
+
     def is_final(self, state: int) -> bool:
         """Whether a run that enters the state outputs."""
         sets = self.states[state]

@@ -55,7 +55,7 @@ class Matches(NamedTuple):
     @classmethod
     def kept(cls, section: Section) -> Matches:
         """Matches that a section has in arrays of these names."""
-        mark = section.numbers("mark", least=0, below=1 << 31)
+        mark = section.numbers("mark")
         position = section.numbers("position", size=mark.size)
         start = section.numbers("start")
         offset = section.numbers("offset", size=start.size + 1, least=0, below=mark.size + 1)

@@ -256,6 +256,11 @@ class Vertex:
         state = section.values
         self.operator.definite = list(state["definite"])
         self.promised, self.turn, self.guessed = state["promised"], state["turn"], dict(state["guessed"])
+        for one in (*self.operator.definite, self.promised, *self.guessed.values()):
+            if type(one) is not int or not NEVER <= one < 1 << 63:
+                raise ValueError(f"{one!r} is no time")
+        if not 0 <= self.turn <= len(self.queues):
+            raise ValueError(f"there is no queue {self.turn!r}")
         for port, (queue, messages) in enumerate(zip(self.queues, state["queues"], strict=True)):
             queue.clear()
             queue.extend(_read(message, section, f"{port}.{at}") for at, message in enumerate(messages))

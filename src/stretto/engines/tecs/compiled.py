@@ -158,8 +158,16 @@ class Compiled:
             return self.determinizer.step(state, self.classifier.vectors[cls])
 
     def intern(self, state: State) -> int:
-        """The number of a state of the determinizer, as a snapshot names it."""
+        """The number of a state of the determinizer, as a snapshot names it.
+
+        Raises
+        ------
+        ValueError
+            The automaton has no such state.
+        """
         with self._lock:
+            if not self.determinizer.may_have(state):
+                raise ValueError(f"the automaton has no state {state}")
             return self.determinizer.intern(state)
 
     def visited(self, classes: NDArray[np.int32], member: NDArray[np.bool_] | None) -> NDArray[np.int64]:

@@ -158,6 +158,7 @@ class State:
         nodes = _nodes(_power(max(self.nodes.left.size, 2 * (count + s.FIRST))))
         if "nodes.mark" in arrays:  # from before bottoms had marks
             arrays["nodes.marks"] = np.where(arrays["nodes.left"] == s.NIL, 0, arrays["nodes.mark"])
+        section.numbers("nodes.marks", size=count, least=0)
         for name in nodes._fields:
             getattr(nodes, name)[s.FIRST : s.FIRST + count] = arrays[f"nodes.{SAVED.get(name, name)}"]
         self.nodes = nodes
