@@ -8,6 +8,7 @@ import stretto
 from stretto.frame import Section
 from tests.snapshots.mutations import KINDS
 
+
 @pytest.mark.parametrize("name", ["matcher-window", "matcher-trend", "matcher-gaps", "matcher-totals", "clause"])
 def test_an_index_out_of_its_array_is_refused(name: str) -> None:
     """Of each engine, the array that leads from one part of the state to another."""
