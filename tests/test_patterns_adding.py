@@ -235,7 +235,9 @@ def test_errors_name_the_pattern() -> None:
         patterns.push(events(f"C@0 A@1={big} A@2={big}"))
     patterns = new()
     patterns.change({"id": "two", "query": "SELECT SUM(a[v]) FROM S WHERE A+ AS a ; A+ AS b"})
-    with pytest.raises(QueryError, match="pattern 'two': after the same events one way to a match has one of them in a and another has not"):
+    with pytest.raises(
+        QueryError, match="pattern 'two': after the same events one way to a match has one of them in a"
+    ):
         patterns.push(events("A@1 A@2 A@3"))
 
 

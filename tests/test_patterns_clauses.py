@@ -248,7 +248,10 @@ ASTRAY = """MATCH_RECOGNIZE (
 
 @pytest.mark.parametrize(
     ("clause", "why"),
-    [(MANY, "'many': the event .* completes .* matches"), (ASTRAY, "'many': .* ways were gone through without a match")],
+    [
+        (MANY, "'many': the event .* completes .* matches"),
+        (ASTRAY, "'many': .* ways were gone through without a match"),
+    ],
 )
 def test_a_clause_that_explodes_is_switched_off(clause: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stretto.engines.rows.runner.MOST_FAILED", 8)
