@@ -25,6 +25,8 @@ from stretto.engines.rows import structure as s
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.encoding import Encoder
 from stretto.engines.rows.failing import (
+    ORDINARY,
+    ORDINARY_REAL,
     ROW_WORD,
     ROWS,
     START_WORD,
@@ -34,7 +36,7 @@ from stretto.engines.rows.failing import (
     words_of_key,
 )
 from stretto.engines.rows.history import as_plain
-from stretto.engines.rows.interpreter import Scratch, Values
+from stretto.engines.rows.interpreter import Programs, Scratch, Values
 from stretto.engines.rows.kernels import combine
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read
@@ -522,7 +524,8 @@ class RowRun:
         """What the state depends on, in short."""
         return self._digest()
 
-    def _digest(self, *more: str) -> str:
+    def _digest(self, text: str | None = None) -> str:
+        """The same; with the clause's text, as earlier versions had it."""
         automaton, bound, related = self.program.automaton, self.program.bound, self.related
         machine = (
             automaton.variables,
@@ -535,8 +538,8 @@ class RowRun:
         keys = (related.stands.tolist(), related.harder)
         read = [(str(one.expression), str(one.type), one.rank) for one in self.program.history.columns.columns]
         columns = [(name, str(bound.columns.field(name).type)) for name in self.columns]
-        told = repr((*more, machine, programs, keys, read, columns))
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        told = (machine, programs, keys, read, columns) if text is None else (text, machine, programs, read, columns)
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
     def _where(self, partition: int) -> str:
         start = int(self.parts.start[partition])
@@ -577,8 +580,9 @@ class RowRun:
         """
         self.restart()
         values, arrays = section.values, section.arrays
-        # Earlier versions wrote the clause's text into it.
-        if values["digest"] not in (self.digest, self._digest(self.program.bound.parsed.text)):
+        # Earlier versions wrote the clause's text into it, and of what failed other keys, and no limits.
+        earlier = values["digest"] == self._digest(self.program.bound.parsed.text)
+        if not earlier and values["digest"] != self.digest:
             raise SnapshotError(
                 "the snapshot does not fit: the clause's automaton and conditions differ, as this version of stretto builds them"
             )
@@ -592,12 +596,17 @@ class RowRun:
         self.size = self.kept = table.num_rows
         self._check(section)
         for name, array in self.state._asdict().items():
-            array[: self.size] = arrays[f"row.{name}"].reshape(self.size, *array.shape[1:])
+            if earlier and name == "limit":
+                array[: self.size] = _nothing_known(self.related)
+            else:
+                array[: self.size] = arrays[f"row.{name}"].reshape(self.size, *array.shape[1:])
         for name, array in self.parts._asdict().items():
-            array[: self.partitions] = arrays[f"part.{name}"]
+            array[: self.partitions] = 0 if earlier and name == "ways" else arrays[f"part.{name}"]
         kept = np.append(np.arange(self.size), self.words.shape[1] - 1)
         self.words[:, kept] = arrays["words"].reshape(-1, kept.size)
         self.known[:, kept] = arrays["known"].reshape(-1, kept.size)
+        if earlier:
+            return
         keys = section.numbers("failed").reshape(-1, self.failed.key.shape[1])
         self._put_failed(keys, max(self.least, 1 << (2 * keys.shape[0] + 2).bit_length()))
 
@@ -615,6 +624,13 @@ class RowRun:
         for name in ("newest", "start", "tip"):
             section.numbers(f"part.{name}", size=self.partitions, least=0, below=size)
         section.numbers("part.edge", size=self.partitions, least=0, below=positions + 2)
+
+
+def _nothing_known(programs: Programs) -> int:
+    """The limit of which no value is known to fail."""
+    if programs.real:
+        return int(np.float64(-ORDINARY_REAL if programs.rising else ORDINARY_REAL).view(np.int64))
+    return -ORDINARY if programs.rising else ORDINARY
 
 
 def grown_across(array: A, chosen: I64, size: int) -> A:
