@@ -28,6 +28,7 @@ ROOMS = [
     ["spark", "connectors", "demo"],
     ["pipelines", "studio"],
     ["cli"],
+    ["__main__"],
 ]
 
 
