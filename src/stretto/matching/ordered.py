@@ -838,8 +838,6 @@ class Ordered(Line):
         with reading():
             run.load(section)
             self.history.load(section.sub("history"))
-            if self.layout.columns:
-                self.history.check_holds(run)
             if self.sorter is not None:
                 self.sorter.load(section.sub("sorter"))
                 self.arrivals = Arrivals.of(section)

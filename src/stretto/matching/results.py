@@ -139,16 +139,6 @@ class History:
             if missing := set(self.columns).difference(table.column_names):
                 raise ValueError(f"the events have no columns {sorted(missing)}")
 
-    def check_holds(self, reader: Run) -> None:
-        """Raise a :class:`SnapshotError` unless all events are there that partial matches hold.
-
-        A run that says which is the oldest has all from that one on.
-        """
-        positions = np.concatenate([np.empty(0, np.int64), *(own for own, _ in self.pieces)])
-        held = reader.live()
-        if not np.isin(held, positions).all() or (positions.size and positions[-1] >= reader.rows):
-            raise SnapshotError("the snapshot is damaged: partial matches hold events that it does not have")
-
     def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
         self.pieces = pieces
         self.rows = sum(positions.size for positions, _ in pieces)

@@ -245,7 +245,7 @@ class State:
         section.numbers("parts.known", size=count, least=0, below=3)
         for prefix, fields, size in (
             ("nodes", Nodes._fields, nodes),
-            ("parts", ("rank", "consumed", "latest", "earlier"), count),
+            ("parts", ("rank", "consumed", "latest"), count),
         ):
             for name in fields:
                 if section.arrays[f"{prefix}.{name}"].size != size:
