@@ -28,7 +28,7 @@ from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.engines.timeouts import refuse_timeouts
-from stretto.errors import OptionError, SnapshotError
+from stretto.errors import OptionError
 from stretto.frame import Section
 from stretto.matching.returns import Rows, computed_columns
 from stretto.matching.totals import TotalsLayout, window_columns, window_type
