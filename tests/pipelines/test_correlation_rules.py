@@ -48,7 +48,8 @@ def seconds(given: Any) -> int:
     return 60 * given if isinstance(given, int) else int(dt.datetime.fromisoformat(given).timestamp())
 
 
-def events_of(test: Mapping[str, Any], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def events_of(test: Mapping[str, Any], names: Mapping[str, str], minutes: int) -> list[dict[str, Any]]:
+    """The events of a test, and one behind all windows: rules leave out what is not decided."""
     found = [
         {"type": names[output["ID"]], "t": seconds(at), "key": key}
         for output in test["RuleOutputs"]
@@ -56,7 +57,8 @@ def events_of(test: Mapping[str, Any], names: Mapping[str, str]) -> list[dict[st
         for key, times in by_key.items()
         for at in times
     ]
-    return sorted(found, key=lambda event: event["t"])
+    found.sort(key=lambda event: event["t"])
+    return [*found, {"type": "later", "t": found[-1]["t"] + 60 * minutes + 1, "key": "none"}] if found else found
 
 
 def written(case: Mapping[str, Any]) -> str:
@@ -73,7 +75,7 @@ def written(case: Mapping[str, Any]) -> str:
     for test in case["tests"]:
         rows = [
             "{" + ", ".join(f"{name} = {json.dumps(value)}" for name, value in event.items()) + "}"
-            for event in events_of(test, names)
+            for event in events_of(test, names, detection["LookbackWindowMinutes"])
         ]
         lines += [
             "[[rule.test]]",

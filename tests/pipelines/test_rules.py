@@ -571,7 +571,7 @@ def test_events_in_pieces(folder: Folder, tmp_path: Path) -> None:
     for given in (tmp_path / "events", iter(pieces)):
         with pytest.raises(DataError, match=r"the events have no column 'tt' \(time\); did you mean 't'"):
             rules.match(given, time="tt")
-    with pytest.raises(DataError, match="come in the order of their time"):
+    with pytest.raises(DataError, match="events come in the order of time"):
         rules.match(iter(pieces[::-1]))
     with pytest.raises(OptionError, match="an iterator gives one table at least"):
         rules.match(iter([]))
