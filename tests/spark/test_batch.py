@@ -304,7 +304,8 @@ class TestMistakes:
     @pytest.mark.parametrize("role", ["time", "sequence", "type", "stream"])
     def test_missing_column(self, df: Any, role: str) -> None:
         options: dict[str, Any] = {"time": "ts", role: "tss"}
-        with pytest.raises(DataError, match=rf"no column 'tss' \({role}\); did you mean 'ts'\?"):
+        hint = "name the one that tells types, type='type' or" if role == "type" else r"did you mean 'ts'\?"
+        with pytest.raises(DataError, match=rf"no column 'tss' \({role}\); {hint}"):
             stretto.spark.match(df, "SELECT * FROM S WHERE A", **options)
 
     def test_missing_key(self, df: Any) -> None:
