@@ -6,8 +6,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo studio wheel test test-all check bench site format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
 KILLS := $(addprefix kills-,ceql sase clause totals ahead afa current patterns dataflow)
-LANES := uncompiled checked seeds seeds-uncompiled fuzz mutations spark versions cluster $(KILLS) kafka delta benchmarks browser
-.PHONY: lanes test-kills $(LANES:%=test-%)
+LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks browser
+.PHONY: lanes test-kills test-mutations $(LANES:%=test-%)
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -29,7 +29,6 @@ help:
 	@echo "                  seeds             all random cases, compiled"
 	@echo "                  seeds-uncompiled  all random cases, interpreted: many more where each would be compiled"
 	@echo "                  fuzz              all cases of mistyped queries and automata"
-	@echo "                  mutations         snapshots with another number in them, 5,000 of each kind: refused, or going on"
 	@echo "                  spark             all of Spark, all random cases, sessions of all kinds"
 	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions"
 	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
@@ -37,6 +36,7 @@ help:
 	@echo "                  kafka, delta      against a real broker; against Delta tables"
 	@echo "                  browser           the studio as a user clicks it, in Chromium, which npm installs"
 	@echo "                  benchmarks        the benchmarks at toy size, against their oracles"
+	@echo "make test-mutations  snapshots with another number in them, 5,000 of each kind, which takes hours: refused, or going on"
 	@echo "make check      linter, formatter, type checker (of the tests, too)"
 	@echo "make bench      the benchmarks of benchmarks/"
 	@echo "make site       the documentation as a site, in out/site"
