@@ -204,7 +204,7 @@ def test_mistakes_are_errors_of_the_call(spark: Any) -> None:
         call({name: df.withColumn("network", df.since.cast("decimal(5,1)")) for name, df in good.items()})
     with pytest.raises(OptionError, match="by=\\('network', 'network'\\): a column is named twice"):
         call(by=["network", "network"])
-    with pytest.raises(OptionError, match="a stream of a dataflow is wanted, not str"):
+    with pytest.raises(OptionError, match=r"dataflow\(stream='reach'\): expected a stream, and got a str"):
         call(made="reach")
     with pytest.raises(OptionError, match="buckets=0"):
         call(buckets=0)
