@@ -151,7 +151,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     >>> nearest("prize", ["price", "volume"])
     'price'
     """
-    known = list(candidates)
+    known = [one for one in candidates if isinstance(one, str)]
     folded = {candidate.casefold(): candidate for candidate in reversed(known)}
     if name.casefold() in folded:
         return folded[name.casefold()]
@@ -161,7 +161,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 def suggestion(name: str, candidates: Iterable[str], *, kind: str = "") -> str | None:
     """A hint that names the nearest candidate, or else lists the first few."""
-    known = list(candidates)
+    known = [one for one in candidates if isinstance(one, str)]
     best = nearest(name, known)
     if best is not None:
         return f"did you mean '{best}'?"

@@ -171,7 +171,7 @@ def test_what_cannot_be(spark: Any, tmp_path: Path) -> None:
         (
             lambda: stretto.spark.match(df, afa(), time="ts", arcs=[1]),
             OptionError,
-            "takes a DataFrame of changes, not list",
+            "expected a DataFrame of Spark or None, and got a list",
         ),
     ):
         with pytest.raises(fault, match=message):

@@ -260,7 +260,7 @@ class TestMistakes:
             stretto.spark.match_patterns(df, good, time="tss")
         with pytest.raises(OptionError, match="there are no patterns"):
             stretto.spark.match_patterns(df, {}, time="ts")
-        with pytest.raises(OptionError, match="queries by id, Changes or a DataFrame, not str"):
+        with pytest.raises(OptionError, match=r"by name or a list of a stretto\.Change, and got a list"):
             stretto.spark.match_patterns(df, ["SELECT"], time="ts")
         with pytest.raises(DataError, match="the patterns have no column 'query'"):
             stretto.spark.match_patterns(df, spark.createDataFrame([("a",)], "id string"), time="ts")

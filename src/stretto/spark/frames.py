@@ -48,10 +48,10 @@ def one_dataframe(
 
 def check_dataframe(df: Any, what: str) -> None:
     """Raise an :class:`OptionError` unless this is a DataFrame of Spark whose columns have different names."""
-    for needed in ("isStreaming", "schema", "mapInArrow"):  # true of classic and Spark Connect DataFrames
-        if not hasattr(df, needed):
-            kind = df.__class__.__name__
-            raise OptionError(f"{what} is a {kind}, not a Spark DataFrame: use stretto.match for other tables")
+    # Both hold of classic and Spark Connect DataFrames; a column has every attribute, as a field of its own.
+    if not hasattr(df, "mapInArrow") or not isinstance(df.isStreaming, bool):
+        kind = df.__class__.__name__
+        raise OptionError(f"{what} is a {kind}, not a Spark DataFrame: use stretto.match for other tables")
     for name, times in Counter(df.columns).items():
         if times > 1:
             raise OptionError(f"{what} has {times} columns named '{name}': rename or drop all but one")

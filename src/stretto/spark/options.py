@@ -56,6 +56,10 @@ class Continuous:
         OptionError
             An option does not fit, or cannot be on Spark.
         """
+        if not isinstance(disorder, str | dt.timedelta | None):
+            raise OptionError(
+                f"disorder= is a {disorder.__class__.__name__}: expected such as '10 seconds', or a timedelta"
+            )
         if disorder == "sort":
             tell_of("sort")
             disorder = None

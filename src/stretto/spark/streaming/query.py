@@ -65,7 +65,7 @@ def with_watermark(
 
 def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | None) -> DataFrame:
     """A streaming DataFrame with a watermark on its time; a batch DataFrame as it is."""
-    if not getattr(df, "isStreaming", False):
+    if getattr(df, "isStreaming", False) is not True:
         return df
     needs("a continuous query", 4, 0)
     require(df.columns, time, "time")
