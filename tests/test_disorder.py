@@ -280,5 +280,5 @@ def test_snapshots_belong_to_a_disorder() -> None:
     matcher = stretto.Matcher(CEQL, time="t", disorder=3)
     matcher.push(pairs(4, 6))
     for other in (None, 4):
-        with pytest.raises(SnapshotError, match="options"):
+        with pytest.raises(SnapshotError, match=rf"disorder= was '3', is {other and str(other)!r}"):
             stretto.Matcher(CEQL, time="t", disorder=other).restore(matcher.snapshot())

@@ -20,6 +20,9 @@ from stretto.query.query import Consume, ParsedQuery
 #: Names of arrays of nodes in a snapshot, where they are others.
 SAVED = {"mark": "marks"}
 
+#: The registers that a snapshot keeps. The others belong to one call, to the query, or are made anew.
+SAVED_REGISTERS = [s.NOW, s.LOW, s.CONSUMED, s.VISITED, s.TRIGGERS]
+
 
 class State:
     """The arrays of one stream's run, and the scratch space beside them.
@@ -143,8 +146,8 @@ class State:
             arrays[f"nodes.{SAVED.get(name, name)}"] = np.take(array, np.arange(s.FIRST, count) & (array.size - 1))
         words = np.zeros(max(1, pack(self.records, np.zeros(0, np.int64))), np.int64)
         arrays["records"] = words[: pack(self.records, words)]
-        arrays["registers"] = self.registers.copy()
-        arrays["registers"][s.FREE :] = 0  # made anew where it is loaded
+        arrays["registers"] = np.zeros_like(self.registers)  # what is left of a call depends on calls of others, too
+        arrays["registers"][SAVED_REGISTERS] = self.registers[SAVED_REGISTERS]
 
     def load(self, section: Section, partitions: int, states: NDArray[np.int64]) -> None:
         """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
@@ -167,8 +170,7 @@ class State:
             raise ValueError(f"'records' holds {words[place]} at place {place}")
         self.fit_partitions(max(1, partitions))
         self.records = self.records._replace(arena=np.zeros(2 * words.size + 16, np.int64))
-        for number in (s.NOW, s.LOW, s.CONSUMED, s.VISITED, s.TRIGGERS):
-            self.registers[number] = registers[number]
+        self.registers[SAVED_REGISTERS] = registers[SAVED_REGISTERS]
         self.registers[s.FREE :] = 0
         self.registers[s.ARENA] = unpack(words, np.arange(partitions), states, nodes, self.records, 8)
         self.registers[[s.TAIL, s.HEAD]] = s.FIRST - 1, count + s.FIRST
