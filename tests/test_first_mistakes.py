@@ -66,7 +66,7 @@ def test_conditions_in_where(formula: str, hint: str) -> None:
     assert hint in words
 
 
-@pytest.mark.parametrize("arrow", ["->", "=>", "→", ">>", "|>"])
+@pytest.mark.parametrize("arrow", ["->", "=>", "→", ">>", "|>", "THEN", "followed by", "FOLLOWED_BY", "followedBy"])
 def test_an_arrow(arrow: str) -> None:
     for formula in (f"A {arrow} B", f"A AS a {arrow} B AS b"):
         assert f"unexpected '{arrow}'; one event after another is A ; B" in told(
@@ -78,6 +78,8 @@ def test_an_arrow(arrow: str) -> None:
     assert "write sequence [A where true] [B where true]" in told(
         lambda: stretto.compile(eql, language="eql"), QueryError
     )
+    if arrow.isascii() and arrow[0].isalpha():
+        return  # a name of a variable there, as any other word
     clause = f"SELECT * FROM e MATCH_RECOGNIZE (PATTERN (A {arrow} B) DEFINE A AS x = 1)"
     assert "write PATTERN (A B)" in told(lambda: stretto.compile_sql(clause), QueryError)
 
@@ -102,6 +104,15 @@ def test_an_event_behind_advance_is_late(query: str, language: str | None) -> No
     assert "sort" not in words, words
 
 
+def test_an_event_out_of_order_is_late_for_rules() -> None:
+    """Rules have no argument ``late=``."""
+    pieces = [[{"event": "L", "user": "a", "t": t}] for t in (9, 5)]
+    rules = stretto.read_rules([{"id": "pair", "query": PAIR}])
+    words = told(lambda: rules.match(map(pa.Table.from_pylist, pieces), type="event", time="t"), DataError)
+    assert "the event is late; give the events in the order of time" in words
+    assert "late=" not in words
+
+
 def test_an_event_behind_advance_is_late_for_a_set() -> None:
     patterns = stretto.PatternSet(SCHEMA, type="event", time="t")
     patterns.change([stretto.Change("pair", PAIR)])
@@ -119,6 +130,19 @@ def test_conditions_on_counts_in_ceql(condition: str) -> None:
     assert "by itself" in words, words
     assert "count(a[]) > 1" in words, words
     assert "did you mean" not in words, words
+
+
+@pytest.mark.parametrize(
+    "condition", ["count(distinct x) > 2", "count(x) > 2", "count() > 2", "cardinality(x) > 2", "sum(x) > 2"]
+)
+def test_conditions_on_counts_in_eql(condition: str) -> None:
+    for query in (f"sequence [A where {condition}] [B where true]", f"any where true | filter {condition}"):
+        words = told(
+            lambda query=query: stretto.compile(query, {"type": "string", "x": "int64"}, language="eql"), QueryError
+        )
+        assert "EQL asks each event by itself" in words, words
+        assert "COUNT(DISTINCT A.x)" in words, words
+        assert "did you mean" not in words, words
 
 
 def test_distinct_values_are_not_counted_as_events() -> None:

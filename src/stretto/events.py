@@ -47,7 +47,8 @@ class Schema:
     types
         The event types that can occur, where that is known; a query that names another is refused.
     time_unit
-        What one unit of an integer time attribute is, for windows such as ``1 minute``: ``s``, ``ms``, ``us`` or ``ns``.
+        What one unit of an integer time attribute is, for windows and conditions with durations such as ``1 minute``: ``s``, ``ms``,
+        ``us`` or ``ns``.
 
     A field inside of a struct plays a role by its path, ``type="event.category"``; it is an attribute then.
 

@@ -98,6 +98,11 @@ def test_what_is_late() -> None:
     rows = [{"t": t, "x": x} for t, x in [(5, 1), (3, 1), (6, 2)]]
     with pytest.raises(DataError, match=r"row 1 is late: t = 3.*disorder="):
         matcher(clause).push(rows)
+    ahead = matcher(clause)
+    ahead.push([rows[0]])
+    ahead.advance(7)
+    with pytest.raises(DataError, match=r"row 1 is late: t = 6, and advance\(\) has passed that time; .*late='drop'"):
+        ahead.push([rows[2]])
     running = matcher(clause, late="drop")
     assert running.push(rows).to_pylist() == [{"a": 5, "b": 6, "n": 2}]
     assert (running.late, running.position) == (1, 3)

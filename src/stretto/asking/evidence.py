@@ -23,11 +23,11 @@ from stretto.query import predicate as p
 from stretto.query.asks.constraints import Constraint, Kind, Step, parts_of
 from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
-from stretto.query.passes.bind import BoundQuery, bind_window, in_words
+from stretto.query.passes.bind import BoundQuery, bind_window, in_words, typed_filter
 from stretto.query.passes.bind_eql import BoundEql, typed_condition
-from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind_sase import BoundSase, clock_of
 from stretto.query.sase import Component, Element, Index, Selection
-from stretto.query.typing import typed
+from stretto.query.typing import Clock, typed
 from stretto.query.windows import BoundWindow, Window
 from stretto.reference.ceql import number, valuations
 from stretto.reference.sase import failing
@@ -161,9 +161,11 @@ class Witness:
             bound = self.bound
             if isinstance(bound, BoundEql):
                 self._typed[one] = typed_condition(one.what, bound.schema.attributes)
+            elif isinstance(bound, BoundSase):
+                clock = clock_of(bound.parsed, bound.schema)
+                self._typed[one] = typed(one.what, bound.compared, clock=clock)
             else:
-                known = bound.compared if isinstance(bound, BoundSase) else bound.schema.attributes
-                self._typed[one] = typed(one.what, known)
+                self._typed[one] = typed(one.what, bound.schema.attributes, clock=Clock.of(bound.schema))
         return self._typed[one]
 
     def _broken_between(
@@ -401,7 +403,7 @@ class Witness:
         if not self._of_its_key(found, at):
             return False
         if isinstance(bound, BoundQuery):
-            body = a.fold(one.what, lambda node: _typed(node, bound))
+            body = a.fold(one.what, lambda node: typed_filter(node, bound.schema))
             return bool(valuations(body, [event], bound))
         return self._fulfils(one, found, at)
 
@@ -490,12 +492,6 @@ def _own(one: Constraint, found: Found) -> list[int]:
     """The positions that a constraint is about, ascending."""
     named = {at for name in one.variables for at in found.held.get(name, ())}
     return sorted(named if one.step is None else named & _held_by(one.step, found))
-
-
-def _typed(node: a.Pattern, bound: BoundQuery) -> a.Pattern:
-    if not isinstance(node, a.Filter):
-        return node
-    return a.Filter(node.body, node.variable, typed(node.predicate, bound.schema.attributes), node.span)
 
 
 def distance(condition: p.Predicate, values: Mapping[str, Any]) -> float:

@@ -81,7 +81,8 @@ def match(  # noqa: PLR0913 - the options that users have
     stream
         The column that names an event's stream, when one table holds several.
     time_unit
-        What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as ``WITHIN 1 minute``.
+        What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as ``WITHIN 1 minute``, and for
+        conditions such as ``b.t - a.t > 1 minute``.
     output
         ``"events"``: with the events that each selected variable holds. ``"positions"``: without (faster, smaller).
         ``"summary"``: one row for each event that completes matches, with their number.

@@ -181,6 +181,8 @@ class PatternSet:
         self._valuations = valuations
         self._totals = totals
         self._late_policy = late
+        #: What to do about events that are late, in the words of the call that a user makes.
+        self.late_hint = "events come in the order of time, and none behind advance() (or pass late='drop')"
         self._language = language
         self._options = Options(output, positions, measures, self._by, capacity, budget, on_limit == "disable")
         self._warn_after = warn_after
@@ -546,7 +548,7 @@ class PatternSet:
         before = Instant.numbered(reached[at].item(), self._kind)
         raise DataError(
             f"'{self._time}' is {column[at]} at row {self._running.rows + at}, and the stream has come to {before}: the "
-            "event is late; events come in the order of time, and none behind advance() (or pass late='drop')"
+            f"event is late; {self.late_hint}"
         )
 
     def _read(self, table: pa.Table, found: list[Checked]) -> Iterator[pa.Table]:

@@ -9,12 +9,11 @@ from stretto.errors import QueryError, Span
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Not, Or, Pattern, Project, Repeat, Sequence, children, fold
 from stretto.query.eql import Mode
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import BoundQuery, typed_filter
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.push_filters import push_filters
 from stretto.query.sase import Component, Element, Group, Index, Part, SaseQuery, Selection
-from stretto.query.typing import typed
 from stretto.query.windows import Window
 
 
@@ -109,15 +108,10 @@ def _keys(bound: BoundQuery | BoundSase) -> tuple[Asked, ...]:
 def _of_ceql(bound: BoundQuery) -> list[Single]:
     parsed, keys = bound.parsed, _keys(bound)
 
-    def with_types(node: Pattern) -> Pattern:
-        if not isinstance(node, Filter):
-            return node
-        return Filter(node.body, node.variable, typed(node.predicate, bound.schema.attributes), node.span)
-
     # Alternatives of which one will do, with the same conditions, stand together.
     types: dict[tuple[int, str | None, tuple[Asked, ...]], list[str]] = {}
     todo: list[tuple[Pattern, tuple[Asked, ...], int | None]] = [
-        (push_filters(fold(parsed.pattern, with_types)), (), None)
+        (push_filters(fold(parsed.pattern, lambda node: typed_filter(node, bound.schema))), (), None)
     ]
     while todo:
         node, above, choice = todo.pop()

@@ -9,6 +9,8 @@ Literals take the type beside them:
   its size. In arithmetic a literal without a fraction is an integer of 64 bits, and one with a fraction a double, but for *exact*
   comparisons: those that read a decimal and nothing that is a double (a float, a quotient, what a function gives). There it is a
   decimal, and all arithmetic is exact. In other comparisons arithmetic takes a decimal as the nearest double.
+- in a comparison that reads a number which counts the stream's time (:class:`Clock`), a duration beside numbers is a number of its
+  units.
 - beside a time that is computed, a time is an integer (:class:`~stretto.query.predicate.Ticks`), in ticks of the finest of the
   comparison.
 - beside a time, a string is read in ISO form, to the microsecond, with a zone where the time has one and without where it has
@@ -22,11 +24,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.errors import QueryError, Span, placed, suggestion
+from stretto.events import Schema
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.builtins import DIGITS, TABLE
@@ -88,6 +92,53 @@ _AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
 @dataclass(frozen=True)
+class Clock:
+    """Which numbers count the stream's time, so that a duration beside them is a number of their units.
+
+    Parameters
+    ----------
+    column
+        The column of times, in errors.
+    names
+        What conditions call it: attributes, or references to events.
+    per_second
+        How many of its units are a second; ``None``: nobody has said.
+    hint
+        What to do where a duration stands beside a number without a unit.
+    """
+
+    column: str = ""
+    names: frozenset[str] = frozenset()
+    per_second: int | None = None
+    hint: str = "differences of times are durations; a number has its own unit"
+
+    @classmethod
+    def of(cls, schema: Schema) -> Clock:
+        """The clock of a stream whose roles are checked.
+
+        >>> Clock.of(Schema({"t": pa.int64()}, type=None, time="t", time_unit="ms")).per_second
+        1000
+        """
+        name, unit = schema.time, schema.time_unit
+        if name is None:
+            return cls(
+                hint="a number has its own unit; time='…' and time_unit='s' (or 'ms', 'us', 'ns') say which one is a time"
+            )
+        if kind_of(schema.attributes[name]) not in NUMBERS:
+            return cls()
+        if unit is None:
+            hint = f"time_unit='s' (or 'ms', 'us', 'ns') says what one unit of '{name}' is, and then a duration counts them"
+            return cls(name, frozenset((name,)), None, hint)
+        return cls(
+            name, frozenset((name,)), PER_SECOND[unit], f"a number has its own unit, and only '{name}' is a time"
+        )
+
+
+#: Nothing counts the stream's time.
+NO_CLOCK = Clock()
+
+
+@dataclass(frozen=True)
 class _Typed:
     """An operand with its kind; ``source`` is the type of the attribute that it is, or of the times that it gives."""
 
@@ -116,7 +167,12 @@ class _Typed:
         return f"a computed {_COMPUTED.get(self.kind, 'number')}"
 
 
-def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: str | None = None) -> p.Predicate:
+def typed(
+    predicate: p.Predicate,
+    attributes: Mapping[str, pa.DataType],
+    text: str | None = None,
+    clock: Clock = NO_CLOCK,
+) -> p.Predicate:
     """Check a predicate against the attributes' types.
 
     Parameters
@@ -127,6 +183,8 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
         Name and Arrow type of each attribute.
     text
         The query, for errors.
+    clock
+        Which attributes count the stream's time.
 
     Returns
     -------
@@ -140,8 +198,8 @@ def typed(predicate: p.Predicate, attributes: Mapping[str, pa.DataType], text: s
     """
     with placed(text):
         if not any(isinstance(node, p.Case) for node in p.walk(predicate)):
-            return _Checker(attributes).predicate(predicate)
-        return _decided(_Checker(attributes).predicate(p.without_cases(predicate)))
+            return _Checker(attributes, clock).predicate(predicate)
+        return _decided(_Checker(attributes, clock).predicate(p.without_cases(predicate)))
 
 
 def _decided(node: p.Predicate) -> p.Predicate:
@@ -159,10 +217,15 @@ def _decided(node: p.Predicate) -> p.Predicate:
 
 
 def typed_operand(
-    operand: p.Operand, attributes: Mapping[str, pa.DataType], text: str | None = None, *, exact: bool = True
+    operand: p.Operand,
+    attributes: Mapping[str, pa.DataType],
+    text: str | None = None,
+    *,
+    exact: bool = True,
+    clock: Clock = NO_CLOCK,
 ) -> p.Operand:
     """Check something that has a value as :func:`typed` does; without ``exact`` decimals are computed as doubles."""
-    checker = _Checker(attributes)
+    checker = _Checker(attributes, clock)
     with placed(text):
         return (checker.value(operand) if exact else checker.operand(operand)).operand
 
@@ -200,9 +263,9 @@ def may_overflow(expression: p.Expression, attributes: Mapping[str, pa.DataType]
     return any(checker.value(node).kind in ("int", *_TICKS) for node in computed)
 
 
-def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> str:
-    """Name the kind of a typed operand's values, as :func:`kind_of` does."""
-    return _Checker(attributes).value(operand).kind
+def kind_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType], clock: Clock = NO_CLOCK) -> str:
+    """Name the kind of an operand's values, as :func:`kind_of` does; ``clock`` as of :func:`typed`, where it is not typed yet."""
+    return _Checker(attributes, clock).value(operand).kind
 
 
 def with_integer_division(expression: p.Expression, attributes: Mapping[str, pa.DataType]) -> p.Expression:
@@ -217,12 +280,14 @@ def with_integer_division(expression: p.Expression, attributes: Mapping[str, pa.
 class _Checker(p.Visitor):
     """Predicates become typed ones, operands :class:`_Typed`."""
 
-    def __init__(self, attributes: Mapping[str, pa.DataType]) -> None:
-        self.attributes = attributes
+    def __init__(self, attributes: Mapping[str, pa.DataType], clock: Clock = NO_CLOCK) -> None:
+        self.attributes, self.clock = attributes, clock
         #: Whether the comparison at hand is one of decimals, so that its literals with a point are decimals.
         self.exact = False
         #: Ticks of a second in what the comparison at hand computes of times: those of the finest.
         self.per_second = 1
+        #: How many units of the clock are a second, where the comparison at hand reads it; 0: it does not.
+        self.units = 0
 
     def error(self, message: str, span: Span | None, hint: str | None = None) -> QueryError:
         return QueryError(message, span=span, hint=hint)
@@ -235,6 +300,8 @@ class _Checker(p.Visitor):
     def _begin(self, node: p.Expression) -> None:
         self.exact = is_exact(node, self.attributes)
         self.per_second = max((_per_second(one, self.attributes) for one in p.walk(node)), default=1)
+        reads = self.clock.names and not self.clock.names.isdisjoint(p.attributes(node))
+        self.units = (reads and self.clock.per_second) or 0
 
     def comparison(self, node: p.Comparison) -> p.Comparison:
         first, second = self._pair(self.operand(node.left), self.operand(node.right), node.span)
@@ -255,7 +322,8 @@ class _Checker(p.Visitor):
         return replace(node, operand=own.operand, values=chosen)
 
     def between(self, node: p.Between) -> p.Between:
-        own, low, high = self._one_kind([self.operand(side) for side in (node.operand, node.low, node.high)])
+        sides = self._counted([self.operand(side) for side in (node.operand, node.low, node.high)])
+        own, low, high = self._one_kind(sides)
         _, low = self._pair(own, low, node.span)
         _, high = self._pair(own, high, node.span)
         self._check_ordered(own, node)
@@ -342,6 +410,8 @@ class _Checker(p.Visitor):
     def arithmetic(self, node: p.Arithmetic) -> _Typed:
         op = node.op
         first, second = self.operand(node.left), self.operand(node.right)
+        if op != "*":  # twice a minute is a duration still
+            first, second = self._counted([first, second], whole=True)
         if {first.kind, second.kind} & {"time", *_TICKS}:
             return self._of_times(node, first, second)
         first, second = self._number(first, op), self._number(second, op)
@@ -372,6 +442,44 @@ class _Checker(p.Visitor):
         source = pa.timestamp(UNITS[self.per_second], zone)
         return _Typed(p.Ticks(own.operand, self.per_second, own.span), "instant", source, own.span)
 
+    def _counted(self, sides: list[_Typed], *, whole: bool = False) -> list[_Typed]:
+        """Durations beside numbers as numbers of the clock's units, where it is read; ``whole``: integers are computed with them."""
+        numbers = {side.kind for side in sides} & set(NUMBERS)
+        if not (self.units and numbers):
+            return sides
+        whole = whole and numbers == {"int"}
+        return [self._as_count(side, whole) if side.kind == "duration" else side for side in sides]
+
+    def _as_count(self, own: _Typed, whole: bool) -> _Typed:
+        """A duration as a number of units of the stream's clock; differences of other times stay what they are.
+
+        A fraction of a unit stands by itself in a comparison, where it is exact, or beside numbers that have fractions.
+        """
+        if any(isinstance(node, p.Ticks) for node in p.walk(own.operand)):
+            return own
+
+        operand = own.operand
+        if not p.attributes(operand):
+            operand = p.Duration(value(operand, {}), own.span, self.per_second)
+
+        def counted(node: p.Operand) -> p.Operand:
+            if not isinstance(node, p.Duration):
+                return p.rebuilt(node, counted)
+            units = Fraction(node.value * self.units, node.per_second)
+            if units.denominator == 1:
+                return p.Constant(int(units), node.span)
+            if whole or node is not operand:
+                unit = UNITS[self.units]
+                hint = (
+                    f"compare it with a difference, b.{self.clock.column} - a.{self.clock.column}, or write whole units"
+                )
+                raise self.error(
+                    f"'{self.clock.column}' is in {unit}, and {node} is no whole number of them", node.span, hint
+                )
+            return p.Constant(Decimal(units.numerator) / units.denominator, node.span)
+
+        return replace(self.operand(counted(operand)), span=own.span)
+
     def _of_times(self, node: p.Arithmetic, left: _Typed, right: _Typed) -> _Typed:
         """Sums and differences of times and durations, in ticks."""
         first, second, source = self._ticked(left), self._ticked(right), None
@@ -389,7 +497,9 @@ class _Checker(p.Visitor):
                 kind = "float"
             case _:
                 shown = f"{left.described} {node.op} {right.described}"
+                numbers = {left.kind, right.kind} & set(NUMBERS) and "duration" in (left.kind, right.kind)
                 hint = "times have differences, and take durations: b.t - a.t, t + 5 minutes"
+                hint = self.clock.hint if numbers else hint
                 raise self.error(f"cannot compute {shown}", node.span, hint)
         return _Typed(replace(node, left=first.operand, right=second.operand), kind, source, node.span)
 
@@ -427,7 +537,7 @@ class _Checker(p.Visitor):
         if not known.least <= len(node.arguments) <= (known.most or len(node.arguments)):
             count = "one argument" if len(node.arguments) == 1 else f"{len(node.arguments)} arguments"
             raise self.error(f"{node.name}({known.shown}) does not take {count}", node.span)
-        sides = [self.operand(argument) for argument in node.arguments]
+        sides = self._counted([self.operand(argument) for argument in node.arguments])
         if node.name == "round" and len(sides) == 2:
             digits = getattr(sides.pop().operand, "value", None)
             if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= DIGITS:
@@ -459,7 +569,7 @@ class _Checker(p.Visitor):
         if not (most - known.optional <= count and (known.more or count <= most)) or (known.more and count < 2):
             shown = "one argument" if count == 1 else f"{count} arguments"
             raise self.error(f"{node.name}({known.shown}) does not take {shown}", node.span)
-        sides = [self.operand(argument) for argument in node.arguments]
+        sides = self._counted([self.operand(argument) for argument in node.arguments])
         clock = next((side for side in sides if side.kind == "time"), None)
         if clock is not None and known.takes[-1] == ("time",) and known.gives == "int":
             sides = [self._time(side, clock) if side.kind == "string" else side for side in sides]
@@ -499,9 +609,9 @@ class _Checker(p.Visitor):
     def case(self, node: p.Case) -> _Typed:
         conditions = []
         for one in node.conditions:
-            inside = _Checker(self.attributes)
+            inside = _Checker(self.attributes, self.clock)
             conditions.append(_decided(inside.predicate(p.without_cases(one))))
-        sides = [self.operand(one) for one in node.values]
+        sides = self._counted([self.operand(one) for one in node.values])
         given = [side for side in sides if side.kind != "null"]
         if not given:
             raise self.error("this CASE gives nothing but NULL", node.span)
@@ -576,6 +686,7 @@ class _Checker(p.Visitor):
 
     def _pair(self, left: _Typed, right: _Typed, span: Span | None) -> tuple[_Typed, _Typed]:
         """Two operands of one comparison, with literals converted."""
+        left, right = self._counted([left, right])
         for one in (left, right):
             if one.kind == "other":
                 raise self.error(
@@ -598,9 +709,15 @@ class _Checker(p.Visitor):
             if {left.kind, right.kind} & {"string"} and {left.kind, right.kind} & set(NUMBERS) and constant:
                 hint = f"write {'numbers without' if constant == 'string' else 'strings in single'} quotes"
             if "duration" in (left.kind, right.kind):
-                hint = _beside_duration(right if left.kind == "duration" else left)
+                hint = self._beside_duration(right if left.kind == "duration" else left)
             raise self.error(f"cannot compare {left.described} with {right.described}", span or right.span, hint)
         return left, right
+
+    def _beside_duration(self, other: _Typed) -> str | None:
+        """What to write in place of a duration beside something else."""
+        if other.kind in ("time", "instant"):
+            return "a difference of two times is a duration: b.t - a.t > 5 minutes"
+        return self.clock.hint if other.kind in NUMBERS else None
 
     def _one_kind(self, sides: list[_Typed]) -> list[_Typed]:
         """String literals among times as times; where one of them is computed, all are in ticks."""
@@ -691,13 +808,6 @@ def _per_second(node: p.Expression, attributes: Mapping[str, pa.DataType]) -> in
         case p.Constant(dt.datetime() as moment) if moment.microsecond:
             return 10**6
     return 1
-
-
-def _beside_duration(other: _Typed) -> str | None:
-    """What to write in place of a duration beside something else."""
-    if other.kind in ("time", "instant"):
-        return "a difference of two times is a duration: b.t - a.t > 5 minutes"
-    return "differences of times are durations; a number has its own unit" if other.kind in NUMBERS else None
 
 
 def _kind_of_value(value: p.Value) -> str:

@@ -207,7 +207,8 @@ class RowRun:
             every = np.concatenate([touched, groups])
             last = np.full(len(self.keys), -1, np.int64)
             t.accepted(words, every, touched.size, last, fits)
-            fits &= ~self._before_reached(whole(table, names[0]))
+            behind = self._before_reached(whole(table, names[0]))
+            fits &= ~behind
         self.rows += table.num_rows
         if fits.all():
             return groups, table
@@ -215,9 +216,14 @@ class RowRun:
             at = int(fits.argmin())
             self.rows -= table.num_rows
             shown = ", ".join(f"{one.column} = {table.column(one.column)[at].as_py()!r}" for one in query.order_by)
+            if behind[at]:
+                raise DataError(
+                    f"row {self.rows + at} is late: {shown}, and advance() has passed that time; advance no "
+                    "further than what may still come, or pass late='drop'"
+                )
             raise DataError(
-                f"row {self.rows + at} is late: {shown}, and a row behind it in the order has come, or was said to: sort the rows by "
-                "ORDER BY before, or say with disorder= how late they may be"
+                f"row {self.rows + at} is late: {shown}, and a row behind it in the order has come: sort the rows by ORDER "
+                "BY before, or say with disorder= how late they may be"
             )
         self.late += int(np.count_nonzero(~fits))
         return groups[fits], table.filter(pa.array(fits))

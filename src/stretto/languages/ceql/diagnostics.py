@@ -54,8 +54,8 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     found = d.Unexpected.of(text, error, what)
     return (
         found.unterminated()
-        or _misspelt_before(found)
         or _arrow(found)
+        or _misspelt_before(found)
         or _aggregate(found)
         or _conditions_in_where(found)
         or _between_events(found)
@@ -120,12 +120,12 @@ def _aggregate(found: d.Unexpected) -> Mistake | None:
 
 def _arrow(found: d.Unexpected) -> Mistake | None:
     """``A -> B``: a sequence of another language."""
-    here = found.expected & {"SEMICOLON", "NAME"} and "AND" not in found.expected
-    return (
-        found.arrow("one event after another is A ; B", "A ; B for any events between, A : B for none")
-        if here
-        else None
-    )
+    if not found.expected & {"SEMICOLON", "NAME"} or "AND" in found.expected:
+        return None
+    told, hint = "one event after another is A ; B", "A ; B for any events between, A : B for none"
+    if found.word == "," and "SEMICOLON" in found.expected:
+        return Mistake(f"unexpected ','; {told}", found.span, hint)
+    return found.arrow(told, hint)
 
 
 _OPERATOR = r"(?:==|!=|<>|<=|>=|=|<|>|\bIN\b|\bLIKE\b|\bBETWEEN\b|\bIS\b)"

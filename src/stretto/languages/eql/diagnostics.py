@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from lark import UnexpectedInput
 
-from stretto.languages.eql.transformer import KEYWORDS
+from stretto.languages.eql.transformer import AGGREGATES, KEYWORDS, OF_SEVERAL
 from stretto.languages.expressions import diagnostics as d
 from stretto.languages.expressions.tokens import Mistake
 
@@ -36,7 +38,7 @@ _GROUPS = d.groups(
 def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
     """Say in words what a parser's error means, with its place and a hint; ``what`` is what the text should be."""
     found = d.Unexpected.of(text, error, what)
-    return _unterminated(found) or _arrow(found) or found.mistake(_GROUPS, _hint(found))
+    return _unterminated(found) or _arrow(found) or _distinct(found) or found.mistake(_GROUPS, _hint(found))
 
 
 def _arrow(found: d.Unexpected) -> Mistake | None:
@@ -45,6 +47,17 @@ def _arrow(found: d.Unexpected) -> Mistake | None:
     if not before.endswith("]"):
         return None
     return found.arrow("steps stand one after the other", "write sequence [A where true] [B where true]")
+
+
+_DISTINCT = re.compile(r"(?<!\w)(?P<function>\w+)\s*\(\s*distinct\s*\Z", re.IGNORECASE)
+
+
+def _distinct(found: d.Unexpected) -> Mistake | None:
+    """``count(distinct x) > 3``: a condition on several events."""
+    before = found.before(_DISTINCT)
+    if before is None or before["function"].lower() not in AGGREGATES:
+        return None
+    return Mistake(f"EQL has no {before['function']}", found.place(before, "function"), OF_SEVERAL)
 
 
 def _unterminated(found: d.Unexpected) -> Mistake | None:
@@ -80,6 +93,8 @@ def _hint(found: d.Unexpected) -> str | None:
     place, hint = _FOREIGN.get(small, ("", ""))
     if place in expected:
         return hint
+    if "SLASH" in expected and found.text[found.span.start - 1].isdigit() and word.isalpha():
+        return "a condition compares a field with a number of its own units; times such as 5m are for maxspan"
     if small == "with" and "MISSING" in expected and "WITH" not in expected:
         return "a sequence has a maxspan, and nothing else"
     if "WHERE" in expected and "COMPARE" not in expected:

@@ -265,9 +265,17 @@ class EqlTransformer(PredicateTransformer):
         plain = function.removesuffix("~").lower()
         if plain not in FUNCTIONS:
             hint = suggestion(str(function), [one.name for one in FUNCTIONS.values()], kind="function")
+            hint = OF_SEVERAL if plain in AGGREGATES else hint
             raise Mistake(f"unknown function '{function}'", at(function), hint)
         return _part(call(function, parts, span), parts, span)
 
+
+#: Functions of several events, and what to do in their place.
+AGGREGATES = ("count", "sum", "avg", "min", "max", "cardinality", "count_distinct", "unique_count")
+OF_SEVERAL = (
+    "EQL asks each event by itself; with runs=3 asks for several of one kind. SASE+ adds up over a repetition: count(a[]) > 1, "
+    "and MATCH_RECOGNIZE also counts distinct values: COUNT(DISTINCT A.x)"
+)
 
 #: As Elasticsearch has it.
 MOST_RUNS = 100

@@ -80,7 +80,8 @@ def groups(*rows: Row) -> Groups:
 # ---- The parser's error
 
 _ANY_WORD = re.compile(r"\w+|==|!=|<>|<=|>=|:\+|\S")
-_ARROW = re.compile(r"-->|->|=>|→|>>|~>|\|>|\b(?:THEN|FOLLOWED\s+BY)\b", re.IGNORECASE)
+_ARROW = re.compile(r"-->|->|=>|→|>>|~>|\|>|\b(?:THEN|FOLLOWED(?:\s+|_)?BY)\b", re.IGNORECASE)
+_ARROW_BEFORE = re.compile(r"(?<!\w)(?P<word>THEN|FOLLOWED(?:_?BY)?|NEXT)\s*\Z", re.IGNORECASE)
 _INTERVAL_BEFORE = re.compile(r"(?<!\w)(?P<interval>interval\s*)\Z", re.IGNORECASE)
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _OPENINGS = {
@@ -162,9 +163,15 @@ class Unexpected:
         """Find ``A -> B``, or another sign or word that stands for "then" elsewhere; ``one`` says what is written in its place."""
         start = self.span.start
         found = _ARROW.match(self.text, start) or (_ARROW.match(self.text, start - 1) if start else None)
-        if found is None or found.end() < self.span.end:
+        before = self.before(_ARROW_BEFORE)
+        if found is not None and found.end() >= self.span.end:
+            place = Span(found.start(), found.end())
+        elif before is not None:  # which was read as the name of a variable
+            place = self.place(before, "word")
+            place = place | self.span if self.word.upper() == "BY" else place
+        else:
             return None
-        return Mistake(f"unexpected '{found[0]}'; {one}", Span(found.start(), found.end()), hint)
+        return Mistake(f"unexpected '{self.text[place.start : place.end]}'; {one}", place, hint)
 
     def interval(self) -> Mistake | None:
         """Find ``INTERVAL '5 minutes'``."""

@@ -29,6 +29,7 @@ from stretto.matching.many.results import as_map
 from stretto.matching.repeats import WHENEVER
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import AfterMatch, BoundRows, OrderItem, RowQuery, RowsPerMatch
+from stretto.query.typing import Clock
 from stretto.times import DAY
 
 I64 = NDArray[np.int64]
@@ -126,9 +127,10 @@ def _bound(clause: RowQuery, schema: Schema, time: str) -> BoundRows:
     clause = replace(clause, order_by=clause.order_by or (OrderItem(time),))
     columns = pa.schema(list(schema.attributes.items()))
     _check_order(clause.text, [(one.column.lower(), one) for one in clause.order_by], time.lower(), time)
-    bound = bind(clause, columns)
+    clock = Clock.of(schema)
+    bound = bind(clause, columns, clock)
     _check_order(clause.text, [(one.column, one) for one in bound.parsed.order_by], time, time)
-    return bind(clause, columns.append(pa.field(PLACE, pa.int64())))
+    return bind(clause, columns.append(pa.field(PLACE, pa.int64())), clock)
 
 
 def _check_order(text: str, order: Sequence[tuple[str, OrderItem]], name: str, time: str) -> None:

@@ -19,7 +19,7 @@ from stretto.query.passes import rewrite
 from stretto.query.passes.bind_totals import BoundAsked, bind_asked
 from stretto.query.query import JoinedKey, ParsedQuery
 from stretto.query.totals import Asked, Totals, attributes
-from stretto.query.typing import kind_of, typed
+from stretto.query.typing import Clock, kind_of, typed
 from stretto.query.windows import BoundWindow, Window
 from stretto.times import MOST, PER_SECOND, spoken
 
@@ -133,7 +133,7 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
         check_keys(query.partition_by, query.partition_spans, schema)
         window = bind_window(query.window, schema)
         _check_spans(query, schema)
-        pattern = fold(query.pattern, lambda node: _typed_filter(node, schema))
+        pattern = fold(query.pattern, lambda node: typed_filter(node, schema))
         if query.items is not None:
             pattern = Project(pattern, frozenset(item.variable for item in query.items))
         return BoundQuery(
@@ -289,10 +289,11 @@ def is_key(data_type: pa.DataType) -> bool:
     )
 
 
-def _typed_filter(node: Pattern, schema: Schema) -> Pattern:
+def typed_filter(node: Pattern, schema: Schema) -> Pattern:
+    """The same node, and a filter's condition with its types."""
     if not isinstance(node, Filter):
         return node
-    predicate = typed(node.predicate, schema.attributes)
+    predicate = typed(node.predicate, schema.attributes, clock=Clock.of(schema))
     return Filter(node.body, node.variable, predicate, node.span)
 
 

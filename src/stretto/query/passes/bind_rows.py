@@ -30,7 +30,7 @@ from stretto.query.row_pattern import (
     RowsPerMatch,
 )
 from stretto.query.sase import Referred
-from stretto.query.typing import kind_of, kind_of_operand, type_of_operand, typed, typed_operand
+from stretto.query.typing import Clock, kind_of, kind_of_operand, type_of_operand, typed, typed_operand
 
 #: What an aggregate may see of a row besides its columns.
 _OF_ROWS = {str(Classifier()): pa.string(), str(MatchNumber()): pa.int64()}
@@ -45,11 +45,21 @@ _TAKES: dict[str, tuple[str, ...]] = dict.fromkeys(
 _TAKES |= dict.fromkeys(("bool_and", "bool_or", "count_if"), ("bool",))
 _TAKES |= dict.fromkeys(("min", "max"), _ORDERED)
 
+#: A clause by itself: nobody says what a number counts.
+_WITHOUT_UNIT = Clock(hint="intervals stand beside times; a number has its own unit: write B.t - A.t > 5")
+
 _SHOWN = {_NUMBERS: "numbers", ("bool",): "truth values", _ORDERED: "values that are ordered"}
 
 
-def bind(parsed: RowQuery, schema: pa.Schema) -> BoundRows:
+def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock = _WITHOUT_UNIT) -> BoundRows:
     """Check a clause against the schema of its rows.
+
+    Parameters
+    ----------
+    parsed, schema
+        The clause, and the columns of its rows.
+    clock
+        The column that counts the time of the rows, where it is a number and somebody has said its unit.
 
     Raises
     ------
@@ -58,7 +68,7 @@ def bind(parsed: RowQuery, schema: pa.Schema) -> BoundRows:
         have one name, or the window has no time.
     """
     with placed(parsed.text):
-        binder = _Binder(schema, (*parsed.variables, *parsed.subsets))
+        binder = _Binder(schema, (*parsed.variables, *parsed.subsets), clock)
         partition_by = tuple(
             binder.column(name, parsed.spans.get(f"PARTITION BY {name}"), "PARTITION BY")
             for name in parsed.partition_by
@@ -70,8 +80,8 @@ def bind(parsed: RowQuery, schema: pa.Schema) -> BoundRows:
         _check_order(binder.columns, order_by)
         measures = [replace(one, value=binder.bound(one.value, parsed.references)) for one in parsed.measures]
         define = {name: binder.bound(one, parsed.references) for name, one in parsed.define.items()}
-        conditions = {name: typed(one, binder.types) for name, one in define.items()}
-        values = [_bound(one, binder.types) for one in measures]
+        conditions = {name: typed(one, binder.types, clock=binder.counts) for name, one in define.items()}
+        values = [_bound(one, binder.types, binder.counts) for one in measures]
         query = replace(
             parsed,
             partition_by=partition_by,
@@ -91,12 +101,25 @@ class _Binder:
 
     schema: pa.Schema
     variables: tuple[str, ...] = ()  #: those of the pattern, and subsets
+    clock: Clock = _WITHOUT_UNIT  #: by columns
     references: dict[str, RowReference] = field(default_factory=dict)
     types: dict[str, pa.DataType] = field(default_factory=dict)
     columns: pa.Schema = field(init=False)  #: those of the schema, and fields of structs that are read
 
     def __post_init__(self) -> None:
         self.columns = self.schema
+
+    @property
+    def counts(self) -> Clock:
+        """The clock, by the references that read it."""
+        columns = {p.Attribute(name) for name in self.clock.names}
+        names = {
+            name
+            for name, one in self.references.items()
+            if (isinstance(one, Navigation) and one.attribute in self.clock.names)
+            or (isinstance(one, Aggregated) and one.function in ("min", "max") and columns.issuperset(one.arguments))
+        }
+        return replace(self.clock, names=frozenset(names))
 
     def column(self, name: str, span: Span | None, where: str | None = None) -> str:
         """The schema's own name of a column, or the path of a field inside of one."""
@@ -141,16 +164,23 @@ class _Binder:
                 self.references[name] = reference
                 self.types[name] = self._type(reference, expression.span)
             return Referred(name, expression.span)
-        return _divided(p.rebuilt(expression, lambda part: self.bound(part, given)), self.types)
+        return _divided(p.rebuilt(expression, lambda part: self.bound(part, given)), self.types, self.counts)
 
     def _reference(self, reference: RowReference, span: Span | None) -> RowReference:
         match reference:
             case Navigation(attribute=str() as name):
                 return replace(reference, attribute=self.column(name, span))
             case Aggregated(arguments=arguments):
-                return replace(reference, arguments=tuple(self._of_row(one) for one in arguments))
+                return replace(reference, arguments=tuple(self._argument(one) for one in arguments))
             case _:
                 return reference
+
+    def _argument(self, expression: p.Operand) -> p.Operand:
+        """An argument of an aggregate over the columns of a row; its durations beside numbers of the clock are numbers, too."""
+        argument: p.Operand = self._of_row(expression)
+        if self.clock.per_second is None or not any(isinstance(node, p.Duration) for node in p.walk(argument)):
+            return argument
+        return typed_operand(argument, row_types(self.columns), clock=self.clock)
 
     def _of_row(self, expression: Any) -> Any:
         """An expression over the columns of a row, for an aggregate."""
@@ -160,7 +190,7 @@ class _Binder:
                 if expression.name in _OF_ROWS
                 else p.Attribute(self.column(expression.name, expression.span), expression.span)
             )
-        return _divided(p.rebuilt(expression, self._of_row), row_types(self.columns))
+        return _divided(p.rebuilt(expression, self._of_row), row_types(self.columns), self.clock)
 
     def _type(self, reference: RowReference, span: Span | None) -> pa.DataType:
         match reference:
@@ -225,11 +255,11 @@ def _own_name(name: str, known: Sequence[str], what: str, span: Span | None) -> 
     return found[0]
 
 
-def _divided(node: Any, types: Mapping[str, pa.DataType]) -> Any:
+def _divided(node: Any, types: Mapping[str, pa.DataType], clock: Clock) -> Any:
     """Where two integers are divided the quotient is an integer."""
     if not (isinstance(node, p.Arithmetic) and node.op == "/"):
         return node
-    kinds = {kind_of_operand(one, types) for one in (node.left, node.right)}
+    kinds = {kind_of_operand(one, types, clock) for one in (node.left, node.right)}
     return replace(node, op="div") if kinds == {"int"} else node
 
 
@@ -244,8 +274,8 @@ def typed_arguments(reference: Aggregated, schema: pa.Schema) -> tuple[p.Operand
     return tuple(typed_operand(one, types) for one in reference.arguments)
 
 
-def _bound(measure: Measure, types: Mapping[str, pa.DataType]) -> BoundMeasure:
-    value = typed_operand(measure.value, types)
+def _bound(measure: Measure, types: Mapping[str, pa.DataType], clock: Clock) -> BoundMeasure:
+    value = typed_operand(measure.value, types, clock=clock)
     return BoundMeasure(value, measure.name, type_of_operand(value, types))
 
 

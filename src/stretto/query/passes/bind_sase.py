@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from stretto.query.passes.bind import (
 from stretto.query.passes.bind_totals import BoundAsked
 from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.totals import Totals, attributes
-from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
+from stretto.query.typing import Clock, kind_of, type_of_operand, typed, typed_operand
 from stretto.query.windows import BoundWindow
 
 
@@ -122,10 +122,13 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
         _check_negations(query)
         places = _places(query)
         types = {name: type_of(reference, schema, places.get(name)) for name, reference in query.references.items()}
-        condition = None if query.condition is None else typed(query.condition, _compared(query, types))
+        clock = clock_of(query, schema)
+        condition = None
+        if query.condition is not None:
+            condition = typed(query.condition, _compared(query, types), clock=clock)
         returns = None
         if query.returns is not None:
-            returns = tuple(_bound_return(item.name, item.value, types) for item in query.returns)
+            returns = tuple(_bound_return(item.name, item.value, types, clock) for item in query.returns)
         return BoundSase(
             parsed=query,
             schema=schema,
@@ -204,8 +207,20 @@ def _aggregated(reference: Aggregate, own: pa.DataType, span: Span | None) -> pa
     return pa.int64() if kind == "int" and reference.function == "sum" else pa.float64()
 
 
-def _bound_return(name: str, value: p.Operand, types: Mapping[str, pa.DataType]) -> BoundReturn:
-    operand = typed_operand(value, types)
+def clock_of(query: SaseQuery, schema: Schema) -> Clock:
+    """The clock of a stream, by the references that read it: events, the first and the last of a repetition."""
+    found = Clock.of(schema)
+    names = (
+        name
+        for name, reference in query.references.items()
+        if reference.attribute in found.names
+        and (not isinstance(reference, Aggregate) or reference.function in ("min", "max"))
+    )
+    return replace(found, names=frozenset(names))
+
+
+def _bound_return(name: str, value: p.Operand, types: Mapping[str, pa.DataType], clock: Clock) -> BoundReturn:
+    operand = typed_operand(value, types, clock=clock)
     return BoundReturn(name, operand, type_of_operand(operand, types))
 
 

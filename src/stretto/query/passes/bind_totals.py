@@ -13,7 +13,7 @@ from stretto.errors import LimitError, QueryError, Span
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.totals import Asked, Best, Extent, Function, GroupKey, Sample, Scope, Total, Totals
-from stretto.query.typing import kind_of, type_of_operand, typed_operand
+from stretto.query.typing import Clock, kind_of, type_of_operand, typed_operand
 from stretto.query.windows import BoundWindow
 
 #: Wide enough for all numbers that a query may have.
@@ -196,7 +196,7 @@ def _total(total: Total, schema: Schema) -> BoundTotal:
     if total.value is None:
         counted = pa.float64() if total.floating else pa.int64()
         return BoundTotal(total.function, None, None, None, total.name, counted, total.floating)
-    value = typed_operand(total.value, schema.attributes)
+    value = typed_operand(total.value, schema.attributes, clock=Clock.of(schema))
     source = type_of_operand(value, schema.attributes)
     kind = _kind(source)
     if kind not in _TAKES.get(total.function, (kind,)):

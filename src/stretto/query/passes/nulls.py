@@ -29,7 +29,7 @@ def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schem
     missing = {name for name, kind in schema.attributes.items() if pa.types.is_null(kind)}
     if not missing:
         return schema
-    uses = _Uses(missing, schema.attributes)
+    uses = _Uses(missing, schema)
     read: set[str] = {*query.partition_by, *attributes(query.asked)}
     for total in totals(query.asked):
         if isinstance(total.value, p.Attribute) and total.function is not Function.COUNT:
@@ -56,7 +56,8 @@ def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schem
 class _Uses:
     """What attributes without a type are compared with."""
 
-    def __init__(self, missing: set[str], attributes: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, missing: set[str], schema: Schema) -> None:
+        attributes, self.time = schema.attributes, schema.time
         self.missing = missing
         self.attributes = attributes
         #: The attribute of each name in conditions, where they are not attributes' own.
@@ -110,13 +111,22 @@ class _Uses:
                     self.look(meaning)
 
     def _times(self, node: p.Comparison | p.Between) -> None:
-        """What is compared with a duration, or computed with one, are times, of the type of those that are known."""
+        """What is compared with a duration, or computed with one, are times, of the type of those that are known.
+
+        The stream's own time may be a number of units.
+        """
         if any(isinstance(one, p.Duration) for one in p.walk(node)):
             read = [p.Attribute(name) for name in p.attributes(node)]
-            times = (kind for one in read if (kind := self._kind(one)) is not None and pa.types.is_timestamp(kind))
+            known = [(one, kind) for one in read if (kind := self._kind(one)) is not None]
+            times = (kind for one, kind in known if pa.types.is_timestamp(kind) or self._counts(one, kind))
             kind = next(times, pa.timestamp("us"))
             for one in read:
                 self._want(one, kind)
+
+    def _counts(self, one: p.Attribute, kind: pa.DataType) -> bool:
+        """Whether an attribute is the stream's time, and a number."""
+        own = self.attribute_of(one.name)
+        return own is not None and own == self.time and not pa.types.is_temporal(kind)
 
     def _want_all(self, node: p.Expression, kind: pa.DataType) -> None:
         for one in p.children(node):

@@ -1,0 +1,277 @@
+"""Durations in conditions, beside numbers that count the stream's time: so many units of ``time_unit=``.
+
+The judge is the same text over timestamps: an integer time with a unit is a timestamp without the type.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+from stretto import Change, PatternSet
+from stretto.errors import QueryError
+from stretto.events import Schema
+from stretto.languages import ceql, sase
+from stretto.query.passes.bind import bind
+from stretto.query.passes.bind_sase import bind_sase
+from stretto.reference.ceql import evaluate
+from stretto.reference.sase import evaluate_sase
+from tests.conftest import cases
+
+COLUMNS = ("type", "ts", "sent", "n")
+ROWS = [("A", 0, 0, 1), ("B", 3, 1, 2), ("B", 9, 2, 3), ("A", 10, 9, 1), ("B", 16, 15, 2)]
+SASE = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {} }} WITHIN 20 seconds"
+CEQL = "SELECT * FROM S WHERE A AS a ; B AS b FILTER b[{}] WITHIN 20 seconds"
+CLAUSE = "MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B) DEFINE A AS type = 'A', B AS B.ts - A.ts > INTERVAL '5' SECOND)"
+
+
+def table(rows: list[tuple[Any, ...]], kind: pa.DataType | None = None) -> pa.Table:
+    """The events, with numbers as times, or with times of a type."""
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    times = {name: pa.array(columns[name], pa.int64()) for name in ("ts", "sent")}
+    if kind is not None:
+        times = {name: column.cast(kind) for name, column in times.items()}
+    return pa.table(columns | times)
+
+
+def matched(query: str, events: pa.Table, **options: Any) -> list[list[int]]:
+    found = stretto.match(query, events, time="ts", output="positions", **options)
+    return sorted(found.column("positions").to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("b.ts - a.ts > 5 seconds", [[0, 2], [0, 4], [3, 4]]),
+        ("b.ts - a.ts > 8999 ms", [[0, 2], [0, 4]]),
+        ("b.ts - a.ts >= 9001 milliseconds", [[0, 4]]),
+        ("b.ts > a.ts + 5 seconds", [[0, 2], [0, 4], [3, 4]]),
+        ("b.ts - a.ts BETWEEN 3 s AND 6 s", [[0, 1], [3, 4]]),
+        ("b.ts - a.ts IN (3 s, 9 s)", [[0, 1], [0, 2]]),
+        ("b.ts - b.sent < 2 * 1 second + 500 ms - 500 ms OR b.ts - a.ts = 3 s * a.n", [[0, 1], [0, 4], [3, 4]]),
+        ("abs(a.ts - b.ts) <= 6 s", [[0, 1], [3, 4]]),
+        ("(b.ts - a.ts) / 1 minute > 0.15", [[0, 4]]),
+        ("coalesce(b.ts - a.ts, 4 s) = 3 s", [[0, 1]]),
+        ("CASE WHEN b.ts - a.ts > 5 s THEN b.ts - a.ts ELSE 1 minute END > 10 s", [[0, 1], [0, 4]]),
+    ],
+)
+def test_durations_are_numbers_of_units(condition: str, found: list[list[int]]) -> None:
+    query = SASE.format(condition)
+    assert matched(query, table(ROWS), time_unit="s") == found
+    in_ms = table([(kind, ts * 1000, sent * 1000, n) for kind, ts, sent, n in ROWS])
+    assert matched(query, in_ms, time_unit="ms") == found
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.uint64(), pa.float64(), pa.decimal128(25, 3)])
+def test_any_number_may_count_the_time(kind: pa.DataType) -> None:
+    """A fraction of a unit is one where the numbers have fractions."""
+    events = table(ROWS)
+    events = events.set_column(1, "ts", events.column("ts").cast(kind))
+    assert matched(SASE.format("b.ts - a.ts > 8999 ms"), events, time_unit="s") == [[0, 2], [0, 4]]
+    if kind in (pa.float64(), pa.decimal128(25, 3)):
+        assert matched(SASE.format("b.ts < a.ts + 3001 ms"), events, time_unit="s") == [[0, 1]]
+
+
+def test_what_a_query_returns() -> None:
+    query = (
+        "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match { max(b[].ts) - a.ts >= 9 s } WITHIN 12 seconds "
+        "RETURN a.ts + 1 minute AS later, CASE WHEN b[1].ts - a.ts > 2 s THEN 'slow' ELSE 'fast' END AS speed"
+    )
+    found = stretto.match(query, table(ROWS), time="ts", time_unit="s")
+    assert found.schema.field("later").type == pa.int64()
+    assert found.select(["later", "speed"]).to_pylist() == [{"later": 60, "speed": "slow"}]
+
+
+def test_totals_of_values() -> None:
+    query = "SELECT MAX(b[ts - 2 seconds]) AS last FROM S WHERE A AS a ; B AS b FILTER b[ts - sent < 3 s]"
+    assert stretto.match(query, table(ROWS), time="ts", time_unit="s").to_pylist() == [{"last": 14}]
+
+
+# ---- Every way to run a query
+
+
+def test_streams() -> None:
+    events, query = table(ROWS), SASE.format("b.ts - a.ts > 5 seconds")
+    for options in ({}, {"disorder": 0}, {"disorder": 3, "speculation": 1}):
+        matcher = stretto.Matcher(query, events.schema, time="ts", time_unit="s", **options)
+        pieces = [matcher.push(events.slice(at, 1)) for at in range(events.num_rows)]
+        found = [row for piece in [*pieces, matcher.finish()] for row in piece.to_pylist()]
+        assert sorted((row["start"], row["end"]) for row in found) == [(0, 2), (0, 4), (3, 4)], options
+    revising = stretto.Matcher(query, events.schema, time="ts", time_unit="s", speculation=math.inf)
+    assert revising.push(events).num_rows == 3
+
+
+def test_sets_and_rules() -> None:
+    """Clauses in sets and rules have a unit, too."""
+    texts = {
+        "sase": SASE.format("b.ts - a.ts > 5 seconds"),
+        "ceql": CEQL.format("ts - sent > 5 seconds"),
+        "clause": CLAUSE.replace("(A B)", "(A C* B)").replace("B AS", "C AS type = 'B', B AS type = 'B' AND"),
+    }
+    patterns = PatternSet(table(ROWS).schema, time="ts", time_unit="s")
+    patterns.change([Change(name, text) for name, text in texts.items()])
+    found = pa.concat_tables([patterns.push(table(ROWS)), patterns.finish()]).to_pylist()
+    expected = [
+        ("ceql", 0, 9),
+        ("clause", 0, 9),
+        ("clause", 10, 16),
+        ("sase", 0, 9),
+        ("sase", 0, 16),
+        ("sase", 10, 16),
+    ]
+    assert sorted((row["pattern"], row["start_time"], row["end_time"]) for row in found) == expected
+    rules = stretto.read_rules([{"id": name, "query": text} for name, text in texts.items()])
+    alerts = rules.match(table(ROWS), time="ts", time_unit="s", at_end="complete").matches.to_pylist()
+    assert sorted((row["rule"], row["start_time"], row["end_time"]) for row in alerts) == expected
+
+
+def test_what_aggregates_of_a_clause_read() -> None:
+    text = (
+        "MATCH_RECOGNIZE (ORDER BY ts MEASURES max(B.ts + INTERVAL '1' MINUTE) AS last, max(B.ts) - INTERVAL '1' SECOND AS before "
+        "PATTERN (A B+) DEFINE A AS type = 'A', B AS greatest(max(B.ts) - A.ts, INTERVAL '1' SECOND) < 2 * INTERVAL '5' SECOND "
+        "AND (B.ts - A.ts) / INTERVAL '1' MINUTE < 1)"
+    )
+    patterns = PatternSet(table(ROWS).schema, time="ts", time_unit="s", measures=True)
+    patterns.change([Change("clause", text)])
+    found = pa.concat_tables([patterns.push(table(ROWS)), patterns.finish()])
+    assert [dict(one) for one in found.column("measures").to_pylist()] == [
+        {"last": "69", "before": "8"},
+        {"last": "76", "before": "15"},
+    ]
+
+
+def test_why_not_and_explain() -> None:
+    query = SASE.format("b.ts - a.ts > 1 minute")
+    answer = stretto.why_not(query, table(ROWS), time="ts", time_unit="s")
+    assert "b.ts - a.ts" in str(answer)
+    assert "> 60" in str(answer)
+    compiled = stretto.compile(query, table(ROWS).schema, time="ts", time_unit="s")
+    assert "60" in compiled.explain()
+    assert "5" in str(stretto.why_not(CEQL.format("ts > 5 minutes"), table(ROWS), time="ts", time_unit="s"))
+
+
+def test_a_column_that_is_null_throughout_beside_them() -> None:
+    """It is a number, as the time is."""
+    events = table(ROWS).set_column(2, "sent", pa.nulls(len(ROWS)))
+    assert matched(SASE.format("b.ts - b.sent > 5 s OR b.ts - a.ts = 3 s"), events, time_unit="s") == [[0, 1]]
+    assert matched(CEQL.format("ts - sent > 5 s OR ts = 3 s"), events, time_unit="s") == [[0, 1]]
+
+
+# ---- What has no unit
+
+
+@pytest.mark.parametrize(
+    ("roles", "condition", "message", "hint"),
+    [
+        (
+            {"time": "ts"},
+            "b.ts - a.ts > 5 seconds",
+            "cannot compare a computed number with a duration",
+            "time_unit='s' (or 'ms', 'us', 'ns') says what one unit of 'ts' is, and then a duration counts them",
+        ),
+        (
+            {},
+            "b.ts - a.ts > 5 seconds",
+            "cannot compare a computed number with a duration",
+            "a number has its own unit; time='…' and time_unit='s' (or 'ms', 'us', 'ns') say which one is a time",
+        ),
+        (
+            {"time": "ts", "time_unit": "s"},
+            "b.n > 5 seconds",
+            "cannot compare b.n (int64) with a duration",
+            "a number has its own unit, and only 'ts' is a time",
+        ),
+        (
+            {"time": "ts", "time_unit": "s"},
+            "b.n > a.n + 5 seconds",
+            "cannot compute a.n (int64) + a duration",
+            "a number has its own unit, and only 'ts' is a time",
+        ),
+        (
+            {"time": "ts", "time_unit": "s"},
+            "b.ts > a.ts + 1500 ms",
+            "'ts' is in s, and 1500 ms is no whole number of them",
+            "compare it with a difference, b.ts - a.ts, or write whole units",
+        ),
+    ],
+)
+def test_a_duration_beside_another_number(roles: dict[str, Any], condition: str, message: str, hint: str) -> None:
+    query = f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ {condition} }}"
+    with pytest.raises(QueryError) as caught:
+        stretto.compile(query, table(ROWS).schema, **roles)
+    assert caught.value.message == message
+    assert caught.value.hint == hint
+    assert caught.value.span is not None
+
+
+def test_an_interval_of_a_clause_beside_a_number() -> None:
+    with pytest.raises(QueryError) as caught:
+        stretto.sql(f"SELECT * FROM t {CLAUSE.replace('PATTERN', 'MEASURES B.ts AS last PATTERN')}", t=table(ROWS))
+    assert caught.value.hint == "intervals stand beside times; a number has its own unit: write B.t - A.t > 5"
+
+
+def test_a_duration_in_a_condition_of_eql() -> None:
+    with pytest.raises(QueryError) as caught:
+        stretto.compile("any where ts > 5m", table(ROWS).schema, time="ts", time_unit="s", language="eql")
+    assert (
+        caught.value.hint
+        == "a condition compares a field with a number of its own units; times such as 5m are for maxspan"
+    )
+
+
+# ---- Against timestamps, at random
+
+UNITS = {"s": pa.timestamp("s"), "ms": pa.timestamp("ms")}
+DURATIONS = ("1 s", "2 s", "2500 ms", "3 seconds", "1 s 500 ms", "4 s", "0 s")
+BETWEEN = (
+    "b.ts - a.ts {op} {d}",
+    "b.ts - a.ts {op} {d} + {e}",
+    "b.ts - a.ts {op} 2 * {d}",
+    "b.ts - a.sent {op} {d}",
+    "{d} {op} b.ts - a.ts",
+    "b.ts - a.ts BETWEEN {d} AND {e}",
+    "NOT (b.ts - a.ts {op} {d} OR b.ts - b.sent > {e})",
+    "b.ts - a.ts {op} {d} * b.n",
+    "abs(a.ts - b.ts) {op} {d}",
+    "b.ts {op} a.ts + {w}",
+    "b.ts - {w} {op} a.sent",
+    "(b.ts - a.ts) / {w} {op} 1.5",
+)
+ALONE = ("ts - sent {op} {d}", "ts - sent BETWEEN {d} AND {e}", "ts {op} sent + {w}", "abs(ts - sent) {op} {d} + {e}")
+
+
+def test_random_conditions_mean_what_they_mean_of_timestamps() -> None:
+    found = sum(same_as_timestamps(seed) for seed in range(cases(100)))
+    assert found > cases(100) // 2
+
+
+def same_as_timestamps(seed: int) -> int:
+    """Check a random condition; how many matches there are."""
+    choose = random.Random(seed)
+    unit = choose.choice(list(UNITS))
+    scale = 1 if unit == "s" else 500
+    now, rows = 0, []
+    for _ in range(choose.randint(2, 9)):
+        now += choose.randint(0, 3)
+        rows.append((choose.choice("AB"), now * scale, (now - choose.randint(0, 4)) * scale, choose.randint(0, 2)))
+    one_event = choose.random() < 0.4
+    filled = {"op": choose.choice(["<", "<=", ">", ">=", "=", "!="]), "w": choose.choice(["1 s", "2 s", "3 s"])}
+    filled |= {"d": choose.choice(DURATIONS), "e": choose.choice(DURATIONS)}
+    condition = choose.choice(ALONE if one_event else BETWEEN).format(**filled)
+    query = (CEQL if one_event else SASE).format(condition)
+    counted, timed = table(rows), table(rows, UNITS[unit])
+    wanted = matched(query, timed)
+    told = f"seed {seed}: {query} in {unit} over {rows}"
+    assert matched(query, counted, time_unit=unit) == wanted, told
+    schema = Schema.of(counted, time="ts", time_unit=unit)
+    if one_event:
+        by_definition = [sorted(one.positions) for one in evaluate(bind(ceql.parse(query), schema), counted)]
+    else:
+        by_definition = [sorted(one.positions) for one in evaluate_sase(bind_sase(sase.parse(query), schema), counted)]
+    assert sorted(by_definition) == wanted, told
+    return len(wanted)
