@@ -102,3 +102,37 @@ def test_in_sql(spark: Any) -> None:
     expected = stretto.match(text, table, **GIVEN)
     assert expected.num_rows
     assert bag(found, ["start_time", "end_time", "id"]) == bag(expected, ["start_time", "end_time", "id"])
+
+
+#: Keys of integers and of floating point.
+MIXED = {
+    "CEQL": ("SELECT * FROM o, p WHERE A ; B PARTITION BY o[x] = p[k] WITHIN 9 [t]", {"stream": "s", "time_unit": "s"}),
+    "EQL": (
+        "sequence with maxspan=9s [A where true] by x [B where true] by k",
+        {"language": "eql", "time_unit": "s"},
+    ),
+}
+
+
+def mixed(number: int) -> pa.Table:
+    """An event with a key of floating point, and one with an integer."""
+    return pa.table(
+        {
+            "type": ["A", "B"],
+            "s": ["o", "p"],
+            "t": [0, 1],
+            "x": pa.array([float(number), None], pa.float64()),
+            "k": pa.array([None, number], pa.int64()),
+        }
+    )
+
+
+@pytest.mark.parametrize("language", MIXED)
+def test_integers_and_floating_point(spark: Any, language: str) -> None:
+    """Above 2^53, too; an integer that no number of floating point is, is an error, as in this process."""
+    query, options = MIXED[language]
+    found = stretto.spark.match(spark.createDataFrame(mixed(2**60)), query, time="t", **options)
+    assert found.count() == stretto.match(query, mixed(2**60), time="t", **options).num_rows == 1
+    other = stretto.spark.match(spark.createDataFrame(mixed(2**53 + 1)), query, time="t", **options)
+    with pytest.raises(Exception, match="compares integers with double, which has no 9007199254740993"):
+        other.collect()
