@@ -21,6 +21,9 @@ BEFORE_ALL = -((1 << 63) - 1)
 MOST_BYTES = 8 << 30
 
 
+#: An output buffer for more rows than this, and than it began with, is let go of when it has been emptied.
+LARGE_OUTPUT = 1 << 12
+
 TRAIL_ARRAYS = ("trail_before", "trail_row", "trail_label")
 _OTHERS = ("lost", "won", "F", "seen", "trail_table", *TRAIL_ARRAYS)
 
@@ -74,7 +77,8 @@ class AfaState:
         trails = {name: np.zeros(small + 1, np.int64) for name in TRAIL_ARRAYS}
         sized = {"seen": np.zeros(64, np.int64), "trail_table": np.zeros(_power(2 * small + 2), np.int64)}
         self.work = Work(**lists, **tables, **trails, **sized, F=np.zeros((1, 1), np.int64))
-        self.out = Out(np.zeros((16 * small, s.FIELDS + fields), np.int64), np.zeros(16 * small, np.int64))
+        self.least_output = 16 * small
+        self.out = self._output(self.least_output, self.least_output)
         self.grow_partial(small)
         self.grow_events(small)
 
@@ -140,11 +144,19 @@ class AfaState:
         rebuild(count, self.work)
         self.registers[s.TRAILS] = count
 
-    def grow_output(self) -> None:
-        """A greater output buffer."""
-        rows = max(2 * self.out.rows.shape[0], 2 * int(self.registers[s.NEED]))
+    def grow_output(self, need: int = 0) -> None:
+        """A greater output buffer, which is empty, with room for the rows of a step that gives so many."""
         assert self.registers[s.ROWS] == 0
-        self.out = Out(np.zeros((rows, s.FIELDS + self.fields), np.int64), np.zeros(2 * self.out.cells.size, np.int64))
+        self.out = self._output(max(2 * self.out.rows.shape[0], 2 * need), 2 * self.out.cells.size)
+
+    def _output(self, rows: int, cells: int) -> Out:
+        return Out(np.zeros((rows, s.FIELDS + self.fields), np.int64), np.zeros(cells, np.int64))
+
+    def shrink_output(self) -> None:
+        """Let go of an empty output buffer that has grown large."""
+        assert self.registers[s.ROWS] == 0
+        if self.out.rows.shape[0] > max(self.least_output, LARGE_OUTPUT):
+            self.out = self._output(self.least_output, self.least_output)
 
     def fit_partitions(self, partitions: int) -> None:
         """Room for ``partitions``."""

@@ -43,9 +43,10 @@ class AfaStepping(AfaIntake):
         if status == _jit.OUTPUT_FULL:
             self.found.append(state.drain())
             self._refuse_beyond(0)
+            state.grow_output()  # so that what is held is in few pieces
         elif status == _jit.GROW_OUTPUT:
             self._refuse_beyond(int(registers[s.NEED]))
-            state.grow_output()
+            state.grow_output(int(registers[s.NEED]))
         elif status == _jit.GROW_TABLE:
             self.forget_trails(grow=True)
         elif status == _jit.GROW_STACK:
@@ -172,6 +173,7 @@ class AfaStepping(AfaIntake):
     def take(self) -> Matches:
         """The output so far: each step's rows by last event, first event and register, first what it takes back."""
         self.found.append(self.state.drain())
+        self.state.shrink_output()
         rows = self.found[0][0] if len(self.found) == 1 else np.concatenate([rows for rows, _ in self.found])
         cells = np.concatenate([cells for _, cells in self.found])
         self.found = []

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto._jit import DONE, FAULTED, GROW_TABLE
+from stretto._jit import DONE, FAULTED, GROW_TABLE, OUTPUT_FULL
 from stretto.automata.rows import ACCEPT, RowAutomaton
 from stretto.columns.arrays import frozen, numbers_of, valid_of
 from stretto.columns.gathering import Gatherer
@@ -50,7 +50,7 @@ from stretto.query import row_pattern as r
 #: Rows are read in pieces of this many: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
 
-#: Room for fewer matches grows whenever it is full: each time that it is emptied costs some hundred calls.
+#: Room for fewer matches grows when it is full, and is not emptied: each time that it is costs some hundred calls.
 FEW = 1 << 11
 
 #: Before any time.
@@ -339,6 +339,9 @@ class RowRun:
                 Scratch(state.registers, state.edge, state.position, state.limit, *arrays), self.failed,
             )  # fmt: skip
             status = read(work, linking, ended, reached, walks, self.registers, self.out)
+            if status == OUTPUT_FULL and self.out.slot.size < FEW:
+                self.out = t.roomier(self.out)
+                continue
             found = self._drained()
             if found is not None:
                 yield found
@@ -348,9 +351,8 @@ class RowRun:
                 raise self._refused()
             if status == GROW_TABLE:
                 self._make_room_for_failed()
-            elif found is None or self.out.slot.size < FEW:
-                size = 2 * self.out.slot.size
-                self.out = t.given(size, size)
+            elif found is None:
+                self.out = t.roomier(self.out)
 
     def _drained(self) -> Given | None:
         """The matches in the output, which becomes empty."""

@@ -40,9 +40,6 @@ I64 = NDArray[np.int64]
 #: Arrays of a run begin no larger than this: there may be many runs.
 ROOM = 1 << 4
 
-#: After so many events a run lets go of those that are out of the window, so that it grows no more than with these.
-STRIDE = 1 << 13
-
 #: The language of automata that are texts.
 LANGUAGE = "afa"
 
@@ -137,10 +134,10 @@ class AutomatonPart(Part):
             window = int(found)
         return width(window, kind, time)
 
-    def program_for(self, *, traces: bool) -> AfaProgram:
-        """What runs it; ``traces``: matches tell all of their events."""
+    def program_for(self, *, traces: bool, ordered: bool = True) -> AfaProgram:
+        """What runs it; ``traces``: matches tell all of their events; ``ordered``: no event is kept that later ones do not go on from."""
         assert self.schema.time is not None
-        roles = Roles(self.schema.time, provenance=traces)
+        roles = Roles(self.schema.time, provenance=traces, ordered=ordered)
         return AfaProgram(self.afa, roles, (frozenset({""}),), Texts(_no_arc, _no_arc))
 
     @property
@@ -214,8 +211,9 @@ class AfaRun(AroundRun):
     ranked = False
 
     def __init__(self, part: AutomatonPart, *, traces: bool, capacity: int, budget: Budget) -> None:
-        super().__init__(part.program_for(traces=traces).start(capacity=min(capacity, ROOM), budget=budget))
-        self._part, self._traces = part, traces
+        self._part, self._traces, self._ordered = part, traces, True
+        self._how: dict[str, Any] = {"capacity": min(capacity, ROOM), "budget": budget}
+        super().__init__(self._started())
         assert part.schema.time is not None
         self._time = part.schema.time
         self._columns = sorted(part.tested)
@@ -223,6 +221,10 @@ class AfaRun(AroundRun):
         self._tick = DAY if pa.types.is_date32(part.schema.attributes[self._time]) else 1
         self._visited = self._triggers = 0
         self._set_time()
+
+    def _started(self) -> AfaRunner:
+        """The run inside, at the beginning of a stream."""
+        return self._part.program_for(traces=self._traces, ordered=self._ordered).start(**self._how)
 
     def _set_time(self) -> None:
         self.run.time_kind, self.run.window = self._part.schema.attributes[self._time], self._part.window
@@ -239,13 +241,11 @@ class AfaRun(AroundRun):
         self.run.rows = first
         self._visited += batch.num_rows
         mine = self._part.conformed(pa.Table.from_batches([batch.select(self._columns)])).combine_chunks()
-        times = measures[self._time]
-        for low in range(0, batch.num_rows, STRIDE):
-            for piece in mine.slice(low, STRIDE).to_batches():
-                for found in self.run.advance(piece):
-                    self._triggers += np.unique(found.end).size
-                    yield self._plain(found)
-            self._punctuate(times[min(low + STRIDE, times.size) - 1].item())
+        for piece in mine.to_batches():
+            for found in self.run.advance(piece):
+                self._triggers += np.unique(found.end).size
+                yield self._plain(found)
+        self._punctuate(measures[self._time][-1].item())
 
     def _plain(self, found: Matches) -> Matches:
         """Output as matches without variables, of which none is taken back as events come in order."""
@@ -269,6 +269,7 @@ class AfaRun(AroundRun):
 
     def live(self) -> I64:
         """The positions of the events that a match to come may hold (sorted), the last ones among them."""
+        self.run.sweep()
         return self.run.live()
 
     @property
@@ -292,6 +293,8 @@ class AfaRun(AroundRun):
     def save(self, section: Section) -> None:
         """Write the run's state."""
         section.values |= {"traces": self._traces, "visited": self._visited, "triggers": self._triggers}
+        section.values["ordered"] = self._ordered
+        self.run.sweep()
         self.run.save(section.sub("run"))
 
     def load(self, section: Section) -> None:
@@ -308,5 +311,9 @@ class AfaRun(AroundRun):
                 "they do not, or the reverse"
             )
         self._visited, self._triggers = section.values["visited"], section.values["triggers"]
+        # A state of an earlier version holds all events of its window, and goes on so.
+        if self._ordered != section.values.get("ordered", False):
+            self._ordered = not self._ordered
+            self.run = self._started()
         self.run.load(section.sub("run"))
         self._set_time()
