@@ -17,9 +17,11 @@ import pytest
 import stretto
 from stretto import Change, PatternSet
 from stretto.engines.afa.code import AfaCode
+from stretto.engines.afa.state import AfaState
 from stretto.engines.nfab.program import NfabProgram
 from stretto.matching.many import compiling, handing, index, parts, shared
 from stretto.matching.many import keys as shared_keys
+from stretto.matching.many.automata import AfaRun
 from tests.cases import agree
 from tests.cases import patterns as changing
 from tests.conftest import cases
@@ -1241,6 +1243,24 @@ def test_events_before_what_is_under_way_are_forgotten(ignore: bool, monkeypatch
     for one in (patterns, restored):
         [row] = one.push([event("B", 2_050)]).to_pylist()
         assert [entry["event"]["t"] for entry in row["events"]] == [2_000, *range(2_002, 2_040), 2_050]
+
+
+def test_an_automaton_in_a_set_keeps_no_event_behind_and_gives_output_in_few_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The window has 500 events, of which later ones go on from the last alone; output that is full grows."""
+    drains: list[int] = []
+    drain = AfaState.drain
+    monkeypatch.setattr(AfaState, "drain", lambda state: (drains.append(1), drain(state))[1])
+    afa = stretto.AFA({"type": str}, window=500)
+    afa.arc("q0", "q1", when="e.type = 'A'").arc("q1", "q2", when="e.type = 'B'").final("q2")
+    patterns = new(output="positions", capacity=1)
+    patterns.change(Change("ab", afa))
+    assert patterns.push([event("AB"[n % 2], n) for n in range(2_000)]).num_rows == 1_000
+    [run] = patterns._running.own()
+    assert isinstance(run, AfaRun)
+    assert run.run.state.events.X.shape[0] < 16
+    assert len(drains) < 12
 
 
 def test_keys_and_strings_of_automata_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:

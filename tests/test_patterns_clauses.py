@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from stretto import Change, PatternSet
+from stretto.engines.rows.runner import RowRun
 from stretto.errors import DataError, LimitError, OptionError, QueryError, SnapshotError, StrettoWarning
 from stretto.matching.noted import NotedPatterns
 from tests.cases import agree
@@ -32,6 +33,17 @@ def event(kind: str, t: int, k: str | None = "p", v: int | None = 1) -> dict[str
 
 def short(table: pa.Table) -> list[tuple[Any, ...]]:
     return [(row["pattern"], row["since"], row["start_time"], row["end_time"]) for row in table.to_pylist()]
+
+
+def test_matches_of_a_push_come_in_one_piece_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[int] = []
+    drained = RowRun._drained
+    monkeypatch.setattr(RowRun, "_drained", lambda run: (pieces.append(1), drained(run))[1])
+    patterns = new(capacity=1)
+    patterns.change(Change("up", RISING))
+    assert patterns.push([event("AB"[n % 2], n, v=n) for n in range(600)]).num_rows == 0
+    assert patterns.push([event("AB"[n % 2], n, v=n % 2) for n in range(600, 1_200)]).num_rows == 300
+    assert len(pieces) == 2
 
 
 # ---- Against single matchers

@@ -56,7 +56,16 @@ class _Places:
         self._kept = 0
 
     def __getitem__(self, pairs: Any) -> Any:
-        return self._position[np.searchsorted(self._begin, pairs, "right") - 1]
+        pairs = np.asarray(pairs)
+        if not pairs.size:
+            return pairs
+        least, most = int(pairs.min()), int(pairs.max())
+        first, last = np.searchsorted(self._begin, (least, most), "right") - 1
+        begin, position = self._begin[first : last + 1], self._position[first : last + 1]
+        if most - least < 16 * pairs.size:  # a table of what is between them is less work than a search for each
+            own = np.maximum(begin, least)
+            return np.repeat(position, np.diff(own, append=most + 1))[pairs - least]
+        return position[np.searchsorted(begin, pairs, "right") - 1]
 
     def add(self, begins: I64, positions: I64) -> None:
         """The next events."""

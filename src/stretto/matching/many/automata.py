@@ -135,7 +135,10 @@ class AutomatonPart(Part):
         return width(window, kind, time)
 
     def program_for(self, *, traces: bool, ordered: bool = True) -> AfaProgram:
-        """What runs it; ``traces``: matches tell all of their events; ``ordered``: no event is kept that later ones do not go on from."""
+        """What runs it.
+
+        ``traces``: matches tell all of their events; ``ordered``: no event is kept that later ones do not go on from.
+        """
         assert self.schema.time is not None
         roles = Roles(self.schema.time, provenance=traces, ordered=ordered)
         return AfaProgram(self.afa, roles, (frozenset({""}),), Texts(_no_arc, _no_arc))

@@ -323,11 +323,14 @@ class Results:
         for number, name in enumerate(names):
             place = np.array([one.index(name) if name in one else -1 for one in extra], np.int64)[rows.source]
             mine = np.flatnonzero(place >= 0)
-            texts.append(_text(one_zero(_Look(history, rows.end[mine]).column(name, self.attributes[name]))))
+            # Matches of one event come one after the other.
+            ends = rows.end[mine]
+            fresh = np.diff(ends, prepend=-1) != 0
+            texts.append(_text(one_zero(_Look(history, ends[fresh]).column(name, self.attributes[name]))))
             at = offset[mine] + place[mine]
             name_of[at] = number
-            value_of[at] = np.arange(done, done + mine.size)
-            done += mine.size
+            value_of[at] = done + np.cumsum(fresh) - 1
+            done += int(np.count_nonzero(fresh))
         keys = pa.array(names, pa.string()).take(pa.array(name_of))
         return pa.MapArray.from_arrays(_narrow(offset), keys, pa.concat_arrays(texts).take(pa.array(value_of)))
 
