@@ -501,6 +501,9 @@ def test_a_late_change_is_an_error_with_both_values() -> None:
         patterns.change(Change("r", AB))
     assert patterns.patterns.column("id").to_pylist() == ["p"], "nothing of what was refused"
     patterns.change(Change("p", AB))  # in force already
+    patterns.change(
+        Change("p", AB.replace("SELECT", "select").replace(" ; ", ";  /* then */ "))
+    )  # the same in other words
     patterns.advance(9)
     with pytest.raises(stretto.DataError, match="holds from 8 on, and the stream has come to 9"):
         patterns.change(Change("p", None, 8))

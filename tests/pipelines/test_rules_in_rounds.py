@@ -154,6 +154,58 @@ def test_rules_change_between_rounds() -> None:
     assert found.matches.num_rows == 0
 
 
+TIMES = pa.schema([("start_time", pa.int64()), ("end_time", pa.int64())])
+
+#: Rules, and the same in other words.
+WORDS = {
+    "ceql": ("SELECT * FROM S WHERE login ; logout", "select  *  from S where login;logout -- in order"),
+    "sase": (
+        "PATTERN SEQ(login a, logout b) WHERE skip_till_any_match { a.user = b.user }",
+        "pattern seq(login a,logout b)\nwhere skip_till_any_match {a.user=b.user}",
+    ),
+    "eql": (
+        'sequence [login where user == "ann"] [logout where true]',
+        'sequence\n  [login where user=="ann"] // whoever\n  [logout where true]',
+    ),
+    "clause": (
+        "MATCH_RECOGNIZE (ORDER BY t PATTERN (A B) DEFINE A AS type = 'login', B AS type = 'logout')",
+        "match_recognize (order by t  pattern (A B) define A as type='login', B as type = 'logout')",
+    ),
+    "afa": (
+        "final = ['q2']\narcs = [{ source = 'q0', target = 'q1', when = \"e.type = 'login'\" }, "
+        "{ source = 'q1', target = 'q2', when = \"e.type = 'logout' and NOT e.user IS NULL\" }]",
+        "# two arcs\nfinal = ['q2']\narcs = [ { source='q0', target='q1', when=\"(e.type='login')\" },"
+        "{ source = 'q1', target = 'q2', when = \"e.type = 'logout'   AND not e.user is null\" } ]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+@pytest.mark.parametrize("every", [None, "100 seconds"])
+def test_a_rule_in_other_words_goes_on(name: str, every: str | None) -> None:
+    """What a rule means is compared, not its white space, its comments or the case of its keywords; and again in the third round."""
+
+    def rules(text: str) -> stretto.RuleSet:
+        given = {"id": name, "query": text} | ({"language": name} if name in ("eql", "afa") else {})
+        found = stretto.read_rules([given | ({"every": every} if every else {})])
+        assert not found.problems
+        return found
+
+    text, other = WORDS[name]
+    first = rules(text).match(log(("login", 0, "ann")), **ROLES, state=b"")
+    second = rules(other).match(log(("logout", 5, "ann"), ("login", 6, "ann")), **ROLES, state=first.state)
+    assert second.matches.select(["start_time", "end_time"]).cast(TIMES).to_pylist() == [
+        {"start_time": 0, "end_time": 5}
+    ]
+    for again in (other, text):
+        third = rules(again).match(log(("logout", 7, "ann")), **ROLES, state=second.state)
+        count = third.matches.num_rows + third.report.column("suppressed").to_pylist()[0]
+        assert count == (2 if name in ("ceql", "sase") else 1), again  # these list every pair
+    # Another meaning begins anew.
+    changed = rules(text.replace("logout", "logoff")).match(log(("logoff", 5, "ann")), **ROLES, state=first.state)
+    assert changed.matches.num_rows == 0
+
+
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))

@@ -122,6 +122,20 @@ def test_patterns_are_compared_one_by_one() -> None:
         patterns_owner(first, second, x="int64").check(before.header)
 
 
+def test_automata_are_compared_by_what_they_mean() -> None:
+    """Their texts may leave the events' attributes to the columns."""
+    text = 'final = ["q1"]\narcs = [{ source = "q0", target = "q1", when = "e.x > 3 AND NOT e.t < 2" }]'
+
+    def owner(text: str) -> Owner:
+        columns = {"t": "int64", "x": "int64", "of": "struct<a: int64>"}
+        return Owner([["a", text, "afa", None]], columns, {"patterns": str(hash(text))}, "drop")
+
+    before = owner(text)
+    owner(f"# the same\n{text.replace('e.x > 3 AND NOT', '(e.x>3)  and not')}").check(before.header)
+    with pytest.raises(SnapshotError, match="changed:    pattern 'a': what it asks"):
+        owner(text.replace("> 3", "> 4")).check(before.header)
+
+
 def test_what_an_earlier_version_wrote_of_patterns_is_read() -> None:
     """It had a line a pattern, and a digest of all."""
     own = patterns_owner("SELECT * FROM S WHERE A ; B")

@@ -89,17 +89,33 @@ def changes(text: Any, now: Any, parsed: Callable[[str], Any]) -> list[str] | No
     if type(before) is not type(now):
         return ["its language differs"]
     told: dict[str, str] = {}
-    for one in fields(now):
-        old, new = getattr(before, one.name), getattr(now, one.name)
-        if one.name != "text" and one.compare and not _same(old, new):
-            word = _WORDS.get(one.name)
-            if word is not None:
-                told.setdefault(word, _told(word, old, new))
-            elif not told:
-                told[""] = "what it asks"
+    for name, old, new in _others(before, now):
+        word = _WORDS.get(name)
+        if word is not None:
+            told.setdefault(word, _told(word, old, new))
+        elif not told:
+            told[""] = "what it asks"
     if len(told) > 1:
         told.pop("", None)
     return list(told.values())
+
+
+def are_one(one: Any, other: Any) -> bool:
+    """Whether two queries, clauses or automata mean the same, however they are written.
+
+    >>> from stretto.languages import ceql
+    >>> are_one(ceql.parse("SELECT * FROM S WHERE A;B"), ceql.parse("select * from S where (A ; B) -- in order"))
+    True
+    """
+    return type(one) is type(other) and not any(_others(one, other))
+
+
+def _others(before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The fields of two queries of one kind that are not the same, with what they have."""
+    for one in fields(now):
+        old, new = getattr(before, one.name), getattr(now, one.name)
+        if one.name != "text" and one.compare and not _same(old, new):
+            yield one.name, old, new
 
 
 def _same(old: Any, new: Any) -> bool:

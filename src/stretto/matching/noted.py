@@ -92,7 +92,8 @@ class NotedPatterns:
         self._notes: dict[str, list[_Note]] = {}
         self._told: set[str] = set()  # that they are switched off
         self._reached: Number | None = None
-        #: How many matches were left out because they came too soon.
+        #: How many matches were left out because they came too soon, since the set was made or restored: a round, or a call on Spark,
+        #: tells of its own.
         self.suppressed: dict[str, int] = {}
         fields = [pa.field(_untaken(name, own.names), pa.string()) for name in self._shown]
         #: The column that tells of patterns that were switched off; ``None``: none is.
@@ -169,8 +170,8 @@ class NotedPatterns:
         later = whole and _is_before(now, number)
         note = self._note(change, given, number)
         coming = []
-        if not renew and not later and known and known[-1].digest == note.digest:
-            known[-1].every, known[-1].shown = note.every, note.shown
+        if not renew and not later and known and self._is_same(known[-1], note, change):
+            known[-1].every, known[-1].shown, known[-1].digest = note.every, note.shown, note.digest
         else:
             if later and known:  # until then it holds no more
                 coming.append((Change(change.id, None, self._time_of(now)), self._none(now)))
@@ -189,6 +190,18 @@ class NotedPatterns:
             for one in self._notes[change.id]:
                 one.wait = wait if one.digest == note.digest else one.wait
         self._forget(change.id)
+
+    def _is_same(self, known: _Note, note: _Note, change: Change) -> bool:
+        """Whether a pattern that is known is of the query of a change, perhaps written otherwise."""
+        if known.digest == note.digest:
+            return True
+        if known.digest is None or change.query is None:
+            return False
+        try:
+            part = self._part(change)
+        except StrettoError:  # which the set raises as well, with the name of the pattern
+            return False
+        return self.patterns.has(change.id, known.since, part)
 
     def _time_of(self, number: Number | None) -> pa.Scalar | None:
         return None if number is None else Instant.numbered(number, self._kind).shown
@@ -430,6 +443,7 @@ class NotedPatterns:
         self._notes = {name: [_Note(*one) for one in notes] for name, notes in section.values["notes"].items()}
         self._told, self._reached = set(section.values["told"]), section.values["reached"]
         self._repeats.load(section.sub("repeats"))
+        self.suppressed = {}
         return self
 
 

@@ -441,6 +441,11 @@ class PatternSet:
         """
         self._running.timeline.withdraw(name, after, but)
 
+    def has(self, name: str, since: Number | None, part: Part) -> bool:
+        """Whether a pattern is of the query of a part from just this time on."""
+        known = self._running.timeline.part(name, since)
+        return known is not None and known.same(part)
+
     def _too_late(self, since: Instant | None) -> str | None:
         """Why a change is late; ``None`` if it is in time."""
         if self._last is not None and (since is None or since.number <= self._last.number):

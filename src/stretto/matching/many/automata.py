@@ -144,6 +144,11 @@ class AutomatonPart(Part):
         return AfaProgram(self.afa, roles, (frozenset({""}),), Texts(_no_arc, _no_arc))
 
     @property
+    def meaning(self) -> Afa:
+        """The automaton."""
+        return self.afa
+
+    @property
     def digest(self) -> str:
         """What a saved state belongs to: the text, whose arcs and states it names."""
         return hashlib.sha256(self.text.encode()).hexdigest()

@@ -88,6 +88,11 @@ class ClausePart(Part):
         return True
 
     @property
+    def meaning(self) -> RowQuery:
+        """The clause, with the names of its columns."""
+        return self.bound.parsed
+
+    @property
     def digest(self) -> str:
         """What a saved state belongs to; the run says more of it."""
         return hashlib.sha256(self.text.encode()).hexdigest()

@@ -32,6 +32,7 @@ from stretto.engines.totals.several import SeveralProgram
 from stretto.errors import OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.many.prefixes import Asked, Prefix, excluding
+from stretto.matching.meaning import are_one
 from stretto.matching.metering import Columns
 from stretto.matching.pipes import refuse_pipes
 from stretto.matching.relevance import guards_of
@@ -42,7 +43,8 @@ from stretto.query.eql import EqlQuery
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
-from stretto.query.query import Consume, Strategy
+from stretto.query.query import Consume, ParsedQuery, Strategy
+from stretto.query.sase import SaseQuery
 from stretto.query.totals import Best, Extent, Sample
 
 K = TypeVar("K", bound=Hashable)
@@ -302,9 +304,16 @@ class Part:
                 found.append((number, repr(whole), whole))
         return found
 
+    @property
+    def meaning(self) -> Any:
+        """The query as it was read, the clause or the automaton."""
+        raise NotImplementedError
+
     def same(self, other: Part) -> bool:
-        """Whether both are of one query."""
-        return (self.text, self.language) == (other.text, other.language)
+        """Whether both are of one query, however that is written."""
+        if self.language != other.language:
+            return False
+        return self.text == other.text or are_one(self.meaning, other.meaning)
 
     @property
     def digest(self) -> str:
@@ -414,6 +423,11 @@ class QueryPart(Part):
                 f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
                 f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
             )
+
+    @property
+    def meaning(self) -> ParsedQuery | SaseQuery:
+        """The query as it was read."""
+        return self.query.parsed
 
     @property
     def digest(self) -> str:

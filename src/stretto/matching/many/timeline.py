@@ -270,6 +270,14 @@ class Timeline:
         version = self.in_force.by_id.get(name)
         return version is not None and part is not None and version.part.same(part) and version.since == since
 
+    def part(self, name: str, since: Number | None) -> Part | None:
+        """What a pattern is from just this time on; ``None``: nothing is known of that time, or there is no pattern."""
+        version = self.in_force.by_id.get(name)
+        if version is None or (None if version.since is None else version.since.number) != since:
+            step = self._steps.get(since)
+            version = None if step is None else step.versions.get(name)
+        return None if version is None else version.part
+
     def stretches(self, times: NDArray[Any]) -> list[Stretch]:
         """Cut events, whose times ascend, where changes hold."""
         self.in_force.settle()

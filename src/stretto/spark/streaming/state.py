@@ -11,12 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from stretto import frame
+from stretto.column_types import type_named
 from stretto.errors import SnapshotError, StrettoError
 from stretto.languages.afa.written import read_afa
 from stretto.matching.compiled import read
 from stretto.matching.meaning import changes
 from stretto.matching.recognizing import is_clause, read_clause
+from stretto.query.afa import Afa
 
 MAGIC = b"STRBUCK\0"
 
@@ -132,16 +136,34 @@ class Owner(NamedTuple):
         """What the query asks otherwise, in words; empty: nothing; ``None``: it is another one."""
         if isinstance(self.query, str) or isinstance(before, str):
             there, here = _lines(before), _lines(self.query)
-            return [] if there == here else _texts_differ(there, here, language) if self.query == here else None
+            return [] if there == here else self._texts_differ(there, here, language) if self.query == here else None
         known, own = ({row[0]: row for row in rows} for rows in (before, self.query))
         told = [f"pattern '{name}' is gone" for name in known if name not in own]
         told += [f"pattern '{name}' is new" for name in own if name not in known]
         if told or [row[0] for row in before] != [row[0] for row in self.query]:
             return told or None
         for row, other in zip(before, self.query, strict=True):
-            differ = ["what is said of it differs"] if row[2:] != other[2:] else _texts_differ(row[1], other[1], row[2])
+            said = row[2:] == other[2:]
+            differ = self._texts_differ(row[1], other[1], row[2]) if said else ["what is said of it differs"]
             told += [f"pattern '{row[0]}': {one}" for one in (["what it asks"] if differ is None else differ)]
         return told
+
+    def _texts_differ(self, before: str | None, now: str | None, language: str | None) -> list[str] | None:
+        """What differs in the meaning of two texts of a language, as :func:`changes` tells it."""
+        if before == now:
+            return []
+        if before is None or now is None:
+            return None
+        readers: Mapping[str | None, Callable[[str], Any]] = {"match_recognize": read_clause, "afa": self._read_afa}
+        parsed = readers.get(language) or partial(_read, language=language)
+        try:
+            return changes(before, parsed(now), parsed)
+        except StrettoError:
+            return None
+
+    def _read_afa(self, text: str) -> Afa:
+        """An automaton, whose text may leave the events' attributes to the columns."""
+        return read_afa(text, {name: kind for name, said in self.columns.items() if (kind := _type(said)) is not None})
 
 
 #: How many changes of patterns an error names.
@@ -156,17 +178,11 @@ def _lines(query: str | list[list[Any]]) -> str:
     return query if isinstance(query, str) else "\n".join(line_of(*row) for row in query)
 
 
-def _texts_differ(before: str | None, now: str | None, language: str | None) -> list[str] | None:
-    """What differs in the meaning of two texts of a language, as :func:`changes` tells it."""
-    if before == now:
-        return []
-    if before is None or now is None:
-        return None
-    readers: Mapping[str | None, Callable[[str], Any]] = {"match_recognize": read_clause, "afa": read_afa}
-    parsed = readers.get(language) or partial(_read, language=language)
+def _type(said: str) -> pa.DataType | None:
+    """A column's type; ``None``: one that no automaton reads."""
     try:
-        return changes(before, parsed(now), parsed)
-    except StrettoError:
+        return type_named(said)
+    except ValueError:
         return None
 
 
