@@ -28,7 +28,7 @@ help:
 	@echo "                  checked           kernels bounds-checked"
 	@echo "                  seeds             all random cases, compiled"
 	@echo "                  seeds-uncompiled  all random cases, interpreted: many more where each would be compiled"
-	@echo "                  fuzz              all cases of mistyped queries and automata"
+	@echo "                  fuzz              mistyped queries, and random queries over random tables for FUZZ_MINUTES=10"
 	@echo "                  spark             all of Spark, all random cases, sessions of all kinds"
 	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions"
 	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
@@ -121,9 +121,12 @@ test-seeds-uncompiled: $(VENV)/.stamp
 	@echo "== test-seeds-uncompiled: all random cases, interpreted"
 	export STRETTO_CASES=all NUMBA_DISABLE_JIT=1; $(PYTEST) -m "seeds and not (spark or benchmark)"
 
+# Numbers of cases differ from run to run; a failure is told with its own.
+FUZZ_MINUTES ?= 10
 test-fuzz: $(VENV)/.stamp
-	@echo "== test-fuzz: all cases of mistyped queries and automata"
+	@echo "== test-fuzz: all cases of mistyped queries and automata, and random queries over random tables for $(FUZZ_MINUTES) minutes"
 	export STRETTO_CASES=all; $(PYTEST) -m "fuzz and not spark"
+	STRETTO_COMPILE=now $(BIN)/python -m tests.fuzz all --minutes $(FUZZ_MINUTES)
 
 # Kernels are compiled before: a process that restores has no memory to compile in.
 test-mutations: $(VENV)/.stamp

@@ -247,11 +247,16 @@ def as_key(column: Any, kind: pa.DataType, name: str) -> Any:
     Raises
     ------
     DataError
-        An integer is none of the numbers of floating point.
+        An integer is none of the numbers of floating point, or a value none of that type.
     """
     own = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_floating(kind) and pa.types.is_integer(own)):
-        return column.cast(kind)
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"the key '{name}' is compared as {kind}, which does not hold every {own}: give its columns one type"
+            ) from error
     whole = column.cast(own)
     found = whole.cast(kind, safe=False)
     other = pc.invert(pc.equal(found.cast(own, safe=False), whole))

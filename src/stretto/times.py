@@ -155,10 +155,19 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def as_times(values: I64, kind: pa.DataType, missing: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Write ticks as a column of times; NULL where ``missing``."""
+    """Write ticks as a column of times; NULL where ``missing``.
+
+    Raises
+    ------
+    DataError
+        The type does not hold one of them.
+    """
     if pa.types.is_date32(kind):
         return pa.array(values.astype(np.int32), pa.int32(), mask=missing).cast(kind)
-    return pa.array(values, pa.int64(), mask=missing).cast(kind)
+    try:
+        return pa.array(values, pa.int64(), mask=missing).cast(kind)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"a time leaves {kind}, the type of the time column: {error}; give times of 64 bits") from error
 
 
 def tick_of(time: Any, kind: pa.DataType, name: str) -> int:

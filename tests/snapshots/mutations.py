@@ -1,7 +1,8 @@
 """Snapshots in which one number, length, text or byte is another one, with the right checksum: restored, and gone on from.
 
 ``python -m tests.snapshots.mutations [--count N] [--seed S] [KIND …]`` tries so many of each kind in processes with 2 GB of memory,
-and prints what goes wrong: a process that dies, an error that is none of stretto's, or nothing within :data:`MOST_SECONDS`.
+and prints what goes wrong: a process that dies, an error that is none of stretto's, or nothing within so many seconds
+(:data:`tests.children.MOST_SECONDS`).
 ``… --show KIND NUMBER`` does one of them in this process.
 """
 
@@ -9,33 +10,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import resource
-import select
 import struct
-import subprocess
 import sys
-import time
-import traceback
 import warnings
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import stretto
 from stretto.spark.streaming.bucket import Bucket
+from tests import children
 from tests.snapshots import kept, operators
 
 #: Bytes of memory of a process that restores.
 MOST_BYTES = 2 << 30
-
-#: A mutation may take so long.
-MOST_SECONDS = 20
 
 _HEAD = struct.Struct("<8sHI")
 
@@ -244,20 +236,14 @@ def tried(kind: Kind, state: bytes, name: str, number: int, seed: int) -> tuple[
     except stretto.SnapshotError:
         return "refused", place
     except Exception as error:
-        return _told("restoring", error), place
+        return children.told("restoring", error), place
     try:
         kind.go_on(made)
     except stretto.StrettoError:
         return "later", place
     except Exception as error:
-        return _told("going on", error), place
+        return children.told("going on", error), place
     return "works", place
-
-
-def _told(when: str, error: BaseException) -> str:
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if "/stretto/" in one.filename]
-    where = "; ".join(f"{one.filename.rpartition('/stretto/')[2]}:{one.lineno}" for one in frames[-2:])
-    return f"{when}: {type(error).__name__}: {str(error)[:100]} ({where})"
 
 
 def serve(name: str, first: int, last: int, seed: int) -> None:
@@ -266,83 +252,12 @@ def serve(name: str, first: int, last: int, seed: int) -> None:
     kind = KINDS[name]
     state = kind.state()
     kind.go_on(kind.restored(state))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    out = sys.stdout
-    for number in range(first, last):
-        print(
-            json.dumps([number, None, mutated(state, random.Random(f"{name} {number} {seed}"))[1]]),
-            file=out,
-            flush=True,
-        )
-        print(json.dumps([number, *tried(kind, state, name, number, seed)]), file=out, flush=True)
-
-
-# -- the processes of a run -------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Outcome:
-    """How often what came of the mutations of a kind, and the faults: number, what, and where."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: list[tuple[int, str, str]] = field(default_factory=list)
-
-
-def run(name: str, count: int, seed: int, first: int = 0) -> Outcome:
-    """Try so many mutations of a kind, in a process that is started again where it dies."""
-    outcome, last = Outcome(), first + count
-    while first < last:
-        command = [sys.executable, "-X", "faulthandler", "-m", "tests.snapshots.mutations"]
-        command += ["--serve", name, "--first", str(first), "--count", str(last - first), "--seed", str(seed)]
-        environment = os.environ | {
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "ARROW_DEFAULT_MEMORY_POOL": "system",
-        }
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as child:
-            at, place, fault = _listen(child, outcome)
-            child.kill()
-            said = child.stderr.read().decode(errors="replace") if child.stderr else ""
-            code = child.wait()
-        if at is None:
-            if fault is None and outcome.counts.total() >= count:
-                break
-            raise RuntimeError(f"no mutation of {name} was tried: {said[-2000:]}")
-        if place is None:  # all that were asked for
-            break
-        lines = [line.strip() for line in said.splitlines() if "/stretto/" in line]
-        what = fault or f"died with {code}: {' | '.join(line.rpartition('/stretto/')[2] for line in lines[:3])}"
-        outcome.counts[what.split(":")[0]] += 1
-        outcome.faults.append((at, what, place))
-        first = at + 1
-    return outcome
-
-
-def _listen(child: subprocess.Popen[bytes], outcome: Outcome) -> tuple[int | None, str | None, str | None]:
-    """The last mutation, its place if nothing came of it, and what was wrong if not that the process died."""
-    assert child.stdout is not None
-    at, place, began, rest = None, None, time.monotonic(), b""
-    while True:
-        ready, _, _ = select.select([child.stdout], [], [], 1.0)
-        if not ready:
-            if at is not None and place is not None and time.monotonic() - began > MOST_SECONDS:
-                return at, place, f"more than {MOST_SECONDS} s"
-            continue
-        read = os.read(child.stdout.fileno(), 1 << 16)
-        if not read:
-            return at, place, None
-        *lines, rest = (rest + read).split(b"\n")
-        for line in lines:
-            at, what, place = json.loads(line)
-            began = time.monotonic()
-            if what is None:
-                continue
-            if what in ("refused", "works", "later", "same"):
-                outcome.counts[what] += 1
-            else:
-                outcome.counts["error"] += 1
-                outcome.faults.append((at, what, str(place)))
-            place = None
+    children.serve(
+        range(first, last),
+        MOST_BYTES,
+        lambda number: mutated(state, random.Random(f"{name} {number} {seed}"))[1],
+        lambda number: tried(kind, state, name, number, seed),
+    )
 
 
 def main() -> int:
@@ -366,7 +281,12 @@ def main() -> int:
         return 0
     wrong = 0
     for name in options.kinds or KINDS:
-        outcome = run(name, options.count, options.seed, options.first)
+        outcome = children.run(
+            ["tests.snapshots.mutations", "--serve", name, "--seed", str(options.seed)],
+            options.first,
+            options.count,
+            ("refused", "works", "later", "same"),
+        )
         print(name, dict(outcome.counts), flush=True)
         for number, what, place in outcome.faults:
             print(f"  {number}: {what}\n      {place}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import process_time
@@ -26,6 +27,9 @@ from stretto.times import spoken
 
 #: Rows of matches for which a piece of a partition has room at first.
 ROOM = 64
+
+#: A clause with other constraints is given up where so many configurations of one match fail; the clause itself is run to its end.
+FEW_FAILED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,9 @@ class RowTrial(Trying):
     def __init__(self, rows: Rows, event: int | None = None) -> None:
         super().__init__(event)
         self.rows = rows
+        self._failing: int | None = (
+            None  #: how many configurations of one match may fail; ``None``: as many as anywhere
+        )
 
     def compiled(self, parsed: RowQuery) -> RowProgram:
         """A clause over these rows, whose machine is there.
@@ -86,6 +93,7 @@ class RowTrial(Trying):
     def _few(self, query: RowProgram, each: int, most: float, event: int | None) -> Iterator[Found]:
         """Matches of a clause, at most so many of each piece of the rows: whole partitions."""
         bounds, began, first, size = self.rows.bounds, process_time(), 0, FIRST
+        self._failing = None if most == math.inf else FEW_FAILED
         if event is not None:
             low, high = self.rows.partition(event)
             for found in self._found(query, low, np.array([0, high - low]), high - low):
@@ -113,7 +121,8 @@ class RowTrial(Trying):
     def _found(self, query: RowProgram, low: int, bounds: I64, most: int) -> Iterator[Found]:
         """The first matches in some rows."""
         automaton, taken = query.automaton, 0
-        for found in query.matches(Shifted(self.rows.table.slice(low, int(bounds[-1])), bounds), capacity=ROOM):
+        rows = Shifted(self.rows.table.slice(low, int(bounds[-1])), bounds)
+        for found in query.matches(rows, capacity=ROOM, failing=self._failing):
             begin = np.cumsum(found.length) - found.length
             for k in range(found.start.size):
                 if taken == most:

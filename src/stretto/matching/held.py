@@ -46,7 +46,9 @@ def summary(stats: Mapping[str, int], events: int, punctuation: Any, times: pa.C
     numbers |= {"partitions": stats["partitions"], "bytes": stats["bytes"]}
     columns = {name: pa.array([number], pa.int64()) for name, number in numbers.items()}
     if times is not None:
-        first = {"punctuation": pa.array([punctuation], times.type)}
+        # A punctuation may be less than any time that a type of few bits, or without a sign, has.
+        kind = pa.int64() if pa.types.is_integer(times.type) else times.type
+        first = {"punctuation": pa.array([punctuation], kind)}
         columns = first | columns | {"oldest": pa.repeat(pc.min(times), 1)}
     return pa.table(columns)
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto.errors import DataError
+from stretto.column_types import family
+from stretto.errors import DataError, OptionError
 from stretto.matching.derived import Derived
 from stretto.matching.files import Source
 
@@ -134,7 +135,13 @@ def _numbered(pieces: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.Table
 
 
 def ordered(table: pa.Table, time: str | None, sequence: str | None) -> tuple[pa.Table, I64 | None]:
-    """The table in stream order, and the original row of each of its rows (``None``: as it was)."""
+    """The table in stream order, and the original row of each of its rows (``None``: as it was).
+
+    Raises
+    ------
+    OptionError
+        Values of the columns that are to order it cannot be compared.
+    """
     if time is None:
         if sequence is None:
             return table, None
@@ -143,8 +150,8 @@ def ordered(table: pa.Table, time: str | None, sequence: str | None) -> tuple[pa
         return table, None  # the runner names the row
     if ascends(table, time, sequence):
         return table, None
-    keys = [(time, "ascending")] + ([(sequence, "ascending")] if sequence and sequence != time else [])
-    order = pc.sort_indices(table, sort_keys=keys)
+    keys = {name: _comparable(table, name) for name in (time, sequence) if name is not None}
+    order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
     return table.take(order), np.asarray(order).astype(np.int64)
 
 
@@ -152,13 +159,26 @@ def ascends(table: pa.Table, time: str, sequence: str | None) -> bool:
     """Whether rows lie in the order of time, those of one time in the order of ``sequence``."""
     if table.num_rows < 2:
         return True
-    column = table.column(time)
+    column = _comparable(table, time)
     earlier, later = column.slice(0, len(column) - 1), column.slice(1)
     if pc.any(pc.less(later, earlier)).as_py():
         return False
     if sequence is None or sequence == time:
         return True
-    column = table.column(sequence)
+    column = _comparable(table, sequence)
     tied = pc.equal(later, earlier)
     falls = pc.less(column.slice(1), column.slice(0, len(column) - 1))
     return not pc.any(pc.and_(tied, falls)).as_py()
+
+
+def _comparable(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column that is to order events, in a type that Arrow compares and sorts by."""
+    column = table.column(name)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_null(kind) or pa.types.is_float16(kind):
+        kind = pa.float32()
+    elif family(kind) == "string":
+        kind = pa.large_string()
+    elif pa.types.is_nested(kind) or pa.types.is_interval(kind) or pa.types.is_run_end_encoded(kind):
+        raise OptionError(f"events are in no order of '{name}': {kind} has none")
+    return column if kind == column.type else column.cast(kind)

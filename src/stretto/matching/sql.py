@@ -199,7 +199,10 @@ class _Run:
                 for name in self._given.keys() & self._statement.names:
                     self._refuse_taken(name)
                     table = _opened(self._given[name])
-                    self._con.register(name, table.table() if isinstance(table, Source) else table)
+                    try:
+                        self._con.register(name, table.table() if isinstance(table, Source) else table)
+                    except _duckdb().Error as error:
+                        raise DataError(f"DuckDB does not read the table '{name}': {_message(error)}") from error
                     registered.append(name)
                 yield registered
             finally:
@@ -261,12 +264,12 @@ class _Run:
         duckdb = _duckdb()
         try:
             yield
-        except (duckdb.ProgrammingError, duckdb.DataError) as error:
+        except duckdb.Error as error:
             message, span = _read_error(str(error), asked, self._statement)
             for clause, name in self._names.items():
                 line = self._statement.text.count("\n", 0, clause.body.start) + 1
                 message = message.replace(f'"{name}"', name).replace(name, f"MATCH_RECOGNIZE (line {line})")
-            if isinstance(error, duckdb.DataError):
+            if not isinstance(error, duckdb.ProgrammingError):
                 raise DataError(message) from error
             raise QueryError(message, text=self._statement.text, span=span) from error
 
@@ -278,8 +281,7 @@ _EXCERPT = re.compile(r"\n*LINE (\d+): (?P<line>.*)\n(?P<caret> *)\^")
 def _read_error(told: str, asked: Rewritten, statement: Statement) -> tuple[str, Span | None]:
     """The message of an error of DuckDB, and its place in the user's text."""
     found = _EXCERPT.search(told)
-    message = (told if found is None else told[: found.start()]).strip()
-    message = message.partition(" Error: ")[2] or message
+    message = _message(told if found is None else told[: found.start()])
     if found is None:
         named = re.search(r'"([^"]+)"|name (\w+)', message)
         return message, None if named is None else statement.place(named[1] or named[2])
@@ -291,6 +293,12 @@ def _read_error(told: str, asked: Rewritten, statement: Statement) -> tuple[str,
         shown, caret = shown[3:], caret - 3
     at = text.find(shown.removesuffix("..."), begin)
     return message, None if at < 0 or caret < 0 else asked.place(at + caret)
+
+
+def _message(told: Any) -> str:
+    """What DuckDB says, without the kind of error."""
+    message = str(told).strip()
+    return message.partition(" Error: ")[2] or message
 
 
 def _quoted(name: str) -> str:

@@ -379,7 +379,9 @@ class _Checker(p.Visitor):
         """An operand by itself; what is computed of times is shown in microseconds at least, which Spark has as well."""
         self._begin(node)
         self.per_second = max(self.per_second, 10**6)
-        return self.operand(node)
+        found = self.operand(node)
+        whole = isinstance(found.operand, p.Constant) and type(found.operand.value) is int
+        return self._as_number(found, "int") if whole and found.kind == "int" else found
 
     def operand(self, node: p.Operand) -> _Typed:
         found: _Typed = self.visit(node)

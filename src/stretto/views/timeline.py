@@ -142,7 +142,7 @@ class _Drawing:
         """Read a match."""
         one = self.table.slice(row, 1)
         values = {name: one.column(name) for name in one.column_names}
-        positions = values["positions"][0].as_py() if "positions" in self.known.places else None
+        positions = values["positions"][0].as_py() or None if "positions" in self.known.places else None
         if self.timed:
             low, high = (self.clock.numbers(values[name])[0] for name in ("start_time", "end_time"))
         else:
@@ -215,7 +215,7 @@ class _Drawing:
         names = [one.name for one in structs.type]
         for name in names:
             require(self.source, name, "attribute of the matches")
-        there = self.source.select(names).take(pa.array(self._inside(positions)))
+        there = self.source.select(names).take(pa.array(self._inside(positions), pa.int64()))
         free: dict[tuple[Any, ...], list[Any]] = {}
         for own, at in reversed([*zip(values_of(_structs(there)), self._times(positions), strict=True)]):
             free.setdefault(own, []).append(at)
@@ -236,7 +236,7 @@ class _Drawing:
         if not self.timed or self.time is None:
             return positions
         assert self.source is not None
-        return self.clock.numbers(self.source.column(self.time).take(pa.array(positions)))
+        return self.clock.numbers(self.source.column(self.time).take(pa.array(positions, pa.int64())))
 
     def _places(self, positions: list[int] | None, low: Any, high: Any) -> Lane:
         """One lane, where there are no variables: the positions, or the ends of the match."""
@@ -292,14 +292,14 @@ class _Drawing:
             return found
         for name in self.perhaps:
             if name in self.source.column_names:
-                there = self.source.column(name).take(pa.array(self._inside(positions)))
+                there = self.source.column(name).take(pa.array(self._inside(positions), pa.int64()))
                 if there.type == values[name].type and pc.all(pc.equal(there, values[name][0])).as_py():
                     found.append(name)
         return found
 
     def _check(self, column: pa.ChunkedArray, positions: list[int], times: set[Any]) -> None:
         """Refuse events whose rows are not those of the match."""
-        there = self.clock.numbers(column.take(pa.array(self._inside(positions))))
+        there = self.clock.numbers(column.take(pa.array(self._inside(positions), pa.int64())))
         if not times <= set(there):
             raise OptionError(
                 "the events are not those that were matched: in the rows of the match they have other times; give the same table, or "

@@ -148,8 +148,10 @@ class RowProgram:
             )
         return DataError(f"{where}: an integer leaves 64 bits in a condition; compute with doubles")
 
-    def matches(self, seen: Shifted, *, capacity: int = 1 << 16) -> Iterator[s.Found]:
+    def matches(self, seen: Shifted, *, capacity: int = 1 << 16, failing: int | None = None) -> Iterator[s.Found]:
         """The matches of rows, partition by partition, in pieces.
+
+        ``failing``: how many configurations of one match may fail, if not :data:`MOST_FAILED`.
 
         Raises
         ------
@@ -160,7 +162,7 @@ class RowProgram:
         """
         if not seen.rows:
             return
-        walking = _Walk(self, seen, capacity)
+        walking = _Walk(self, seen, capacity, MOST_FAILED if failing is None else failing)
         while True:
             status = walking.step()
             found = walking.drained()
@@ -174,12 +176,12 @@ class RowProgram:
 class _Walk:
     """One walk over sorted rows, with the arrays that grow on the way."""
 
-    def __init__(self, program: RowProgram, seen: Shifted, capacity: int) -> None:
+    def __init__(self, program: RowProgram, seen: Shifted, capacity: int, failing: int) -> None:
         self.program, self.seen = program, seen
         self.bits = frozen(program.possible(seen))
         self.bounds = frozen(seen.bounds)
         self.registers = np.zeros(s.WALK_REGISTERS, np.int64)
-        self.registers[s.MOST] = MOST_FAILED
+        self.registers[s.MOST] = failing
         self.out = s.found(capacity, capacity)
         programs = program.programs
         if programs is None:

@@ -253,7 +253,8 @@ class EqlTransformer(PredicateTransformer):
         assert parts is not None
         number, name = parts.groups()
         field, _ = _path(Token("FIELD", name, start_pos=token.start_pos, end_pos=token.end_pos))
-        found = OfEvent(f"events[{int(number)}].{field}", at(token), int(number), field)
+        place = number_of(Token("NUMBER", number, start_pos=token.start_pos, end_pos=token.end_pos))
+        found = OfEvent(f"events[{place}].{field}", at(token), int(place), field)
         return ExpressionPart(found, at(token))
 
     def string(self, token: Token) -> ExpressionPart:

@@ -121,7 +121,7 @@ class ClauseTransformer(Transformer[Token, Any]):
             elif not token.isdecimal():
                 raise Mistake(f"a repetition is counted in whole numbers, not {token}", at(token))
             else:
-                numbers[-1] = int(token)
+                numbers[-1] = _in_64_bits(int(number_of(token)), token)
         least, most = numbers[0] or 0, numbers[-1]
         span = at(tokens[0]) | at(tokens[-2])
         if most == 0:
@@ -134,7 +134,7 @@ class ClauseTransformer(Transformer[Token, Any]):
         number = number_of(tokens[-1])
         if len(tokens) > 1 or not isinstance(number, int) or number < 1:
             raise Mistake("LIMIT takes a positive integer", at(tokens[0]) | at(tokens[-1]))
-        return Clause("LIMIT", keyword, "limit", number)
+        return Clause("LIMIT", keyword, "limit", _in_64_bits(number, tokens[-1]))
 
     def keep_clause(self, keyword: Token, word: Token) -> Clause:
         if word.upper() not in _EXTENTS:
@@ -161,6 +161,13 @@ class ClauseTransformer(Transformer[Token, Any]):
             span,
             "SKIP PAST LAST EVENT, SKIP TO NEXT EVENT, SKIP TO FIRST variable or SKIP TO LAST variable",
         )
+
+
+def _in_64_bits(number: int, token: Token) -> int:
+    """A number that engines count up to."""
+    if number >= 1 << 63:
+        raise Mistake(f"nothing is counted beyond {(1 << 63) - 1:,}", at(token))
+    return number
 
 
 # ---- KEEP and AFTER MATCH

@@ -315,6 +315,8 @@ class Cleanse:
         if found is None or self.schema is None:
             return None
         kind = self._columns.kind
+        if pa.types.is_integer(kind):  # it may be less than any time that a type of few bits, or without a sign, has
+            kind = pa.int64()
         return pa.array([found], kind) if pa.types.is_floating(kind) else as_times(np.array([found]), kind)
 
     @property

@@ -1,0 +1,115 @@
+"""What random cases led to, made small: each was another error than one of stretto, or none that ended."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import stretto
+
+AB = "SELECT * FROM S WHERE A ; B"
+EVENTS = {"type": ["A", "B"], "t": [2, 1]}
+
+
+def test_a_table_that_duckdb_does_not_read() -> None:
+    table = pa.table({"x": pa.array([Decimal(1)], pa.decimal256(50, 5))})
+    with pytest.raises(stretto.DataError, match="DuckDB does not read the table 't': Unsupported Internal Arrow Type"):
+        stretto.sql("SELECT * FROM t MATCH_RECOGNIZE (PATTERN (A)) AS m WHERE true", t=table)
+
+
+@pytest.mark.parametrize("kind", [pa.map_(pa.string(), pa.int64()), pa.list_(pa.int64()), pa.month_day_nano_interval()])
+@pytest.mark.parametrize("call", [stretto.match, stretto.explain])
+def test_columns_without_an_order(kind: pa.DataType, call: Any) -> None:
+    events = pa.table(EVENTS | {"s": pa.nulls(2, kind), "t": [1, 1]})
+    with pytest.raises(stretto.OptionError, match="in no order of 's'"):
+        call(AB, events, time="t", sequence="s")
+
+
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.float16(), pa.string_view(), pa.int8()])
+def test_events_are_sorted_by_any_type(kind: pa.DataType) -> None:
+    values = pa.array(["2", "1"] if "string" in str(kind) else [2, 1]).cast(kind)
+    events = pa.table({"type": ["B", "A"], "t": [1, 1], "s": values})
+    found = stretto.match(AB, events, time="t", sequence="s", output="positions")
+    assert found.select(["start", "end"]).to_pylist() == [{"start": 1, "end": 0}]
+
+
+def test_keys_whose_type_does_not_hold_all_of_them() -> None:
+    events = pa.table(
+        {"type": ["A", "B"], "t": [1, 2], "x": [1, 1], "y": pa.array([Decimal(1)] * 2, pa.decimal128(38, 37))}
+    )
+    with pytest.raises(stretto.DataError, match="the key 'x' is compared as decimal128"):
+        stretto.match("sequence [A where true] by x [B where true] by y", events, time="t", language="eql")
+
+
+def test_a_timeline_of_a_match_without_rows() -> None:
+    events = pa.table({"type": ["A"], "t": [1]})
+    found = stretto.match("SELECT NONE FROM S WHERE A", events, time="t")
+    assert "1" in str(stretto.timeline(found, events, time="t"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(f"{AB} LIMIT {1 << 63}", "PATTERN SEQ(A a) LIMIT 99999999999999999999"),
+        *(f"PATTERN SEQ(A{{1,{1 << 63}}} a[])", f"PATTERN SEQ(A{{{'1' * 5000},}} a[])"),
+    ],
+)
+def test_counts_of_more_than_64_bits(query: str) -> None:
+    with pytest.raises(stretto.QueryError, match=r"nothing is counted beyond|more than 400 digits"):
+        stretto.match(query, pa.table(EVENTS))
+
+
+def test_the_events_of_a_sample_are_numbered_in_few_digits() -> None:
+    query = f"sample by t [A where events[{'1' * 5000}].t == 1] [B where true]"
+    with pytest.raises(stretto.QueryError, match="more than 400 digits"):
+        stretto.match(query, pa.table(EVENTS), time="t", language="eql")
+
+
+def test_why_a_clause_with_exponentially_many_ways_has_no_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clause is gone through to its end, and what is tried instead of it is given up."""
+    monkeypatch.setattr("stretto.asking.row_events.FEW_FAILED", 50)
+    statement = (
+        "SELECT * FROM t MATCH_RECOGNIZE (MEASURES 1 AS m PATTERN (^ (A | B)* (LAST_A | LAST_B) $) "
+        "DEFINE LAST_A AS sum(A.x) + x = 2 * sum(B.x) + 1000, LAST_B AS sum(B.x) + x = 2 * sum(A.x) + 1000)"
+    )
+    rows = pa.table({"x": [1 << number for number in range(8)]})
+    assert "were not tried to their end" in str(stretto.why_not(stretto.compile_sql(statement, t=rows), rows))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("SELECT * FROM S WHERE A ; NOT A WITHIN 5 [t]", "PATTERN SEQ(A a, ~(C c)) WITHIN 5"),
+        "MATCH_RECOGNIZE (ORDER BY t MEASURES 1 AS m PATTERN (A B))",
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint64()])
+def test_a_punctuation_below_zero_of_times_without_a_sign(query: str, kind: pa.DataType) -> None:
+    """The greatest time seen minus the disorder is none of the column's type."""
+    events = pa.table({"type": ["A", "B", "D"], "t": pa.array([1, 2, 3], kind)})
+    roles = {} if query.startswith("MATCH") else {"time": "t"}
+    matcher = stretto.Matcher(query, events.schema, disorder=100, **roles)
+    matcher.push(events)
+    assert matcher.punctuation == -97
+    if roles:
+        assert matcher.held()["punctuation"].to_pylist() == [-97]
+    assert matcher.finish().num_rows == 1
+
+
+def test_a_lifetime_that_leaves_the_type_of_times() -> None:
+    afa = stretto.AFA({"type": str}, window=100).arc("q0", "q1", when="e.type = 'A'").final("q1")
+    matcher = stretto.Matcher(afa, time="t")
+    with pytest.raises(stretto.DataError, match="a time leaves int8"):
+        matcher.push(pa.table({"type": ["A"], "t": pa.array([100], pa.int8())}))
+
+
+@pytest.mark.parametrize("value", [1 << 64, -(1 << 64)])
+def test_a_value_of_more_than_64_bits(value: int) -> None:
+    with pytest.raises(stretto.QueryError, match="does not fit into 64 bits"):
+        stretto.match(f"PATTERN SEQ(A a) RETURN {value} AS y", pa.table(EVENTS))
+    for measure in (f"{value}", f"max({value})", f"array_agg({value})"):
+        with pytest.raises(stretto.QueryError, match="does not fit into 64 bits"):
+            stretto.sql(f"SELECT * FROM e MATCH_RECOGNIZE (MEASURES {measure} AS y PATTERN (A))", e=EVENTS)
