@@ -29,7 +29,7 @@ from stretto.times import spoken
 ROOM = 64
 
 #: A clause with other constraints is given up where so many configurations of one match fail; the clause itself is run to its end.
-FEW_FAILED = 1 << 16
+FEW_FAILED = 1 << 18
 
 
 @dataclass(frozen=True)
