@@ -109,7 +109,7 @@ def test_an_event_out_of_order_is_late_for_rules() -> None:
     pieces = [[{"event": "L", "user": "a", "t": t}] for t in (9, 5)]
     rules = stretto.read_rules([{"id": "pair", "query": PAIR}])
     words = told(lambda: rules.match(map(pa.Table.from_pylist, pieces), type="event", time="t"), DataError)
-    assert "the event is late; give the events in the order of time" in words
+    assert "the event is late; events come in the order of time" in words
     assert "late=" not in words
 
 

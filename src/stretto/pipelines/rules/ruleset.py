@@ -423,7 +423,7 @@ def _matched(
     patterns = noted(
         PatternSet(schema, **roles, output=output, measures=True, budget=meter, on_limit=on_limit, warn_after=math.inf)
     )
-    patterns.patterns.late_hint = "give the events in the order of time"
+    patterns.patterns.late_hint = "events come in the order of time"
     if before is not None:
         with reading():
             patterns.restore(before.arrays["patterns"].tobytes())
