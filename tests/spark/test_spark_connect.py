@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from pyspark.errors import AnalysisException, PythonException
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions as F
 
 import stretto
 from stretto import spark
@@ -26,7 +26,7 @@ from stretto.columns.vectorized import mask
 from stretto.spark.columns import may_be
 from stretto.spark.frames import spark_schema
 from stretto.spark.java import ensure_java
-from tests.spark import test_streaming
+from tests.spark import test_behind, test_streaming
 from tests.spark.streams import run
 from tests.spark.test_batch import QUERIES, bag, random_events
 from tests.spark.test_columns import SCHEMA, random_conditions, table_of
@@ -109,6 +109,22 @@ running = run(found, folder / "checkpoint", folder / "out")
 assert expected and bag(session.read.parquet(str(folder / "out")).toArrow()) == expected
 assert sum(spark.metrics(progress).get("matches", 0) for progress in running.recentProgress) == len(expected)
 assert {n for progress in running.recentProgress for n in spark.buckets(progress)["bucket"].to_pylist()} == {0, 1}
+
+# Behind a match: windows; a second watermark is refused, also behind a view.
+pairs = spark.match(
+    test_behind.stream(session, folder / "pairs", test_behind.PAIRED, 7),
+    test_behind.PAIRS, time="ts", disorder="5 seconds", buckets=2,
+)
+run(pairs.groupBy(F.window("end_time", "1 hour")).count(), folder / "c2", folder / "hours")
+assert [row["count"] for row in session.read.parquet(str(folder / "hours")).collect()] == [3]
+pairs.createOrReplaceTempView("pairs")
+for matches in (pairs, session.table("pairs"), session.sql("SELECT * FROM pairs")):
+    try:
+        run(matches.withWatermark("end_time", "1 minute"), folder / "c3", folder / "none")
+    except stretto.errors.OptionError as error:
+        assert "stands behind a continuous query" in str(error), error
+    else:
+        raise AssertionError("no error")
 
 # Errors when Spark runs.
 try:

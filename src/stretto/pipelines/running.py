@@ -164,7 +164,7 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
         if query.language == SQL:
             for name, rows in good.items():
                 # Rows of a batch stay as they are.
-                watermarked(rows, roles.time, roles.time_unit, roles.delay[1]).createOrReplaceTempView(name)
+                watermarked(rows, roles.time, roles.time_unit, roles.delay[1], spare=0).createOrReplaceTempView(name)
             late = roles.late if plan.streaming else "drop"
             return sql(next(iter(good.values())).sparkSession, text.text, late=late)
         return match(

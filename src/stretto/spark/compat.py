@@ -73,19 +73,23 @@ def executed_plan(df: Any) -> Any:
 
 
 def plan_bytes(df: Any) -> bytes:
-    """The plan of a DataFrame in some form that has the names in it."""
+    """The plan of a DataFrame in some form that has the names in it, also those in views."""
     if is_classic(df):
-        text: str = df._jdf.queryExecution().logical().toString()
+        text: str = df._jdf.queryExecution().analyzed().toString()
         return text.encode()
-    written: bytes = df._plan.to_proto(df.sparkSession.client).SerializeToString()
+    plan = df._plan.to_proto(df.sparkSession.client)
+    if _reads_names(plan):
+        return _told_plan(df).encode()
+    written: bytes = plan.SerializeToString()
     return written
 
 
 def watermarked_behind(df: Any, name: str) -> bool:
-    """Whether a watermark of a DataFrame's plan stands behind what has a name in it."""
+    """Whether a watermark of a DataFrame's plan stands behind what has a name in it; ``""``: behind whatever."""
     if not is_classic(df):
-        return _marked(df._plan.to_proto(df.sparkSession.client), name.encode())
-    nodes = [df._jdf.queryExecution().logical()]
+        plan = df._plan.to_proto(df.sparkSession.client)
+        return _marked_tree(_told_plan(df), name) if _reads_names(plan) else _marked(plan, name.encode())
+    nodes = [df._jdf.queryExecution().analyzed()]
     while nodes:
         node = nodes.pop()
         if node.nodeName() == "EventTimeWatermark" and name in node.toString():
@@ -95,15 +99,41 @@ def watermarked_behind(df: Any, name: str) -> bool:
     return False
 
 
-def _marked(message: Any, name: bytes) -> bool:
-    """The same of a part of a plan of Spark Connect."""
-    if message.DESCRIPTOR.name == "WithWatermark" and name in message.SerializeToString():
-        return True
-    parts: list[Any] = []
+def _marked(plan: Any, name: bytes) -> bool:
+    """The same of a plan of Spark Connect."""
+    return any(part.DESCRIPTOR.name == "WithWatermark" and name in part.SerializeToString() for part in _parts(plan))
+
+
+def _reads_names(plan: Any) -> bool:
+    """Whether a plan of Spark Connect reads tables or views, of which only the server knows what they are."""
+    return any(part.DESCRIPTOR.name in ("NamedTable", "SQL") for part in _parts(plan))
+
+
+def _parts(message: Any) -> Iterator[Any]:
+    """A part of a plan of Spark Connect, and the parts in it."""
+    yield message
     for field, value in message.ListFields():
         if field.message_type is not None and not field.message_type.GetOptions().map_entry:
-            parts += [value] if hasattr(value, "ListFields") else value
-    return any(_marked(part, name) for part in parts)
+            for part in [value] if hasattr(value, "ListFields") else value:
+                yield from _parts(part)
+
+
+def _told_plan(df: Any) -> str:
+    """The analyzed plan of a DataFrame of Spark Connect as the server writes it: a node a line, its children further to the right."""
+    text: str = df._explain_string(extended=True)
+    return text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+
+
+def _marked_tree(plan: str, name: str) -> bool:
+    """The same of a plan that the server has written."""
+    within: int | None = None  # how far to the right a watermark stands, in whose part of the tree the line is
+    for line in plan.splitlines():
+        depth = len(line) - len(line.lstrip(" :+-~"))
+        if within is None or depth <= within:
+            within = depth if line.lstrip(" :+-~").startswith("EventTimeWatermark") else None
+        if within is not None and name in line:
+            return True
+    return False
 
 
 def hadoop_file(session: Any, folder: str, name: str) -> tuple[Any, Any]:

@@ -43,8 +43,11 @@ _START = 1 << 16
 _CHECKPOINT = "checkpointlocation"
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
-#: The owners of states by their digests, and how long after its end a result of each is known (ms; ``None``: nobody knows).
+#: The owners of states by their digests.
 _OWNERS: dict[str, Owner] = {}
+
+#: By the names of queries in plans, how far Spark's watermark may have passed the end of a result when it comes, in milliseconds;
+#: less than 0: it has not. ``None``: nobody knows.
 _LAGS: dict[str, int | None] = {}
 _NUMBERS = count()
 
@@ -57,9 +60,9 @@ def metrics_name(owner: Owner) -> str:
     return f"{METRICS}:{owner.digest}:{next(_NUMBERS)}"
 
 
-def compared(found: DataFrame, owner: Owner, lag: int | None) -> DataFrame:
-    """The DataFrame of a continuous query, which from now on is compared with its checkpoint when it starts."""
-    _OWNERS[owner.digest], _LAGS[owner.digest] = owner, lag
+def compared(found: DataFrame, owner: Owner, name: str, lag: int | None) -> DataFrame:
+    """The DataFrame of a continuous query of a name in the plan, which from now on is compared with its checkpoint when it starts."""
+    _OWNERS[owner.digest], _LAGS[name] = owner, lag
     _compare_at_start(type(found))
     return found
 
@@ -74,30 +77,31 @@ def _compare_at_start(frames: type) -> None:
     @wraps(plain)
     def write_stream(self: Any) -> Any:
         writer = plain(self)
-        if digests := _digests_in(self):
+        if owners := [_OWNERS[digest] for digest in dict.fromkeys(_named_in(self).values()) if digest in _OWNERS]:
             writer.__class__ = _comparing(writer.__class__)
-            writer.stretto_start = (self, [_OWNERS[name] for name in digests], {})
+            writer.stretto_start = (self, owners, {})
         return writer
 
     home.writeStream = property(write_stream)  # type: ignore[attr-defined]
 
 
-def _digests_in(df: Any) -> list[str]:
-    """The queries of stretto in a DataFrame's plan, each once."""
-    digests = re.findall(rb"\b%s:([0-9a-f]{16})\b" % METRICS.encode(), plan_bytes(df))
-    return [name for name in dict.fromkeys(one.decode() for one in digests) if name in _OWNERS]
+def _named_in(df: Any) -> dict[str, str]:
+    """The names that queries of stretto have in a DataFrame's plan, in its order, with the digests of their owners."""
+    names = re.findall(rb"\b(%s:([0-9a-f]{16}):[0-9]+)" % METRICS.encode(), plan_bytes(df))
+    return {name.decode(): digest.decode() for name, digest in names}
 
 
 def lags_in(df: Any) -> list[int | None]:
-    """Of each query of stretto in a DataFrame's plan, how long after its end a result is known; none where there is no query."""
-    return [_LAGS[name] for name in _digests_in(df)]
+    """Of each query of stretto in a DataFrame's plan, how late its results come (:data:`_LAGS`); none where there is no query."""
+    return [_LAGS[name] for name in _named_in(df) if name in _LAGS]
 
 
 _SECOND_WATERMARK = (
     "withWatermark stands behind a continuous query of stretto: nothing would ever come. Spark's watermark is the least of all in a "
-    "plan, that of results begins with the first result, and results wait for it. Write the results to a table or topic, and "
-    "start a second query that reads it and has the watermark; or work on them in foreachBatch. Another stretto.spark.match, "
-    "dropDuplicates and inner joins need no withWatermark here: leave it out"
+    "plan, that of results begins with the first result, and results wait for it. Leave it out: where disorder= is given, matches "
+    "that are known when they end have the watermark of the events on end_time, for windows and joins; another "
+    "stretto.spark.match, dropDuplicates and inner joins need none. Write other results to a table or topic, and start a second "
+    "query that reads it and has the watermark; or work on them in foreachBatch"
 )
 
 

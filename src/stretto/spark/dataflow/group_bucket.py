@@ -48,7 +48,7 @@ class GroupBucket(AnyBucket):
 
     def receive(self, rows: Sequence[tuple[int, int, bytes]], watermark: int | None) -> None:
         tables = [arrow_table(data) for _, _, data in sorted(rows, key=lambda row: row[:2]) if data]
-        if self.settings.behind is None:
+        if not self.settings.follows:
             self._move(watermark)
         for name, table in by_input(tables).items():
             self._take(name, self._in_time(name, table))
@@ -103,7 +103,7 @@ class GroupBucket(AnyBucket):
 
     def advance(self, watermark: int | None) -> Iterator[pa.Table]:
         began = clock.perf_counter()
-        if self.settings.behind is not None:
+        if self.settings.follows:
             self._move(watermark)
         if self.now != NEVER:
             self.flow.advance(self._moment(self.now))

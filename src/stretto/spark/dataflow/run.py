@@ -398,8 +398,10 @@ def _streaming(call: Prepared, options: Continuous, time_unit: str | None) -> Da
     from stretto.spark.streaming.processor import owner_of
 
     assert options.buckets is not None
-    behind = behind_of((one.events for one in call.sources.values()), options.disorder)
-    settings = Settings(call.groups.vs, None, time_unit, options.late, None, 0, options.buckets, behind=behind)
+    follows, behind = behind_of((one.events for one in call.sources.values()), options.disorder)
+    settings = Settings(
+        call.groups.vs, None, time_unit, options.late, None, 0, options.buckets, behind=behind, follows=follows
+    )
     task = asdict(call.groups)
     owner = owner_of(task, settings)
     name = metrics_name(owner)

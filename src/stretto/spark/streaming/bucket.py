@@ -157,7 +157,7 @@ class Bucket(AnyBucket):
         """
         times = microseconds(events.column(self.settings.time), self.settings.time_unit)
         untimed = events.column(self.settings.time).null_count
-        if self.settings.behind is not None:
+        if self.settings.follows:
             watermark = self.passed
         late = np.zeros(times.size, np.bool_) if watermark is None else times < watermark
         if untimed:
@@ -350,7 +350,7 @@ class Bucket(AnyBucket):
         self.counts.keys = stats.get("partitions", 0)
         self.counts.partial_matches = stats["nodes"] if "nodes" in stats else stats["partial_matches"]
         self.oldest = self._oldest()
-        passed = {} if self.settings.behind is None else {"passed": self.passed}
+        passed = {"passed": self.passed} if self.settings.follows else {}
         return {"changed": self.changed} | passed, parts
 
     def _oldest(self) -> int | None:

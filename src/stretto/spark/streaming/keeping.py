@@ -43,9 +43,10 @@ class Settings:
     changes_now
         Whether a change of patterns whose time the watermark has passed, or that says none, holds from the watermark on.
     behind
-        How far the bucket's watermark is behind Spark's, in whole milliseconds, where events are results of another query in the same
-        plan: one that ends before Spark's watermark comes with the micro-batch that has this watermark, or so much later. Late
-        is then what the bucket has passed, not what Spark has. ``None``: the events are those of a source.
+        How far the bucket's watermark is behind Spark's, in whole milliseconds; less than 0: ahead of it.
+    follows
+        Whether events are results of another query in the same plan. They come with the micro-batch whose watermark has passed them:
+        late is then what the bucket has passed, not what Spark has.
     """
 
     time: str
@@ -57,7 +58,8 @@ class Settings:
     buckets: int
     sign: str | None = None
     changes_now: bool = False
-    behind: int | None = None
+    behind: int = 0
+    follows: bool = False
 
 
 @dataclass

@@ -132,8 +132,9 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
     def _call(self, number: int, packed: list[Packed], timers: Any, fired: int | None = None) -> Iterator[Row]:
         journal = Journal(self.state, self.entries, self.copies, partial(_bucket, self.task), self.settings)
         bucket = journal.read()
-        milliseconds = timers.getCurrentWatermarkInMs() - (self.settings.behind or 0)
-        watermark = 1000 * milliseconds if milliseconds > 0 else None  # 0 is Spark's word for none yet
+        passed = timers.getCurrentWatermarkInMs()
+        milliseconds = passed - self.settings.behind
+        watermark = 1000 * milliseconds if min(passed, milliseconds) > 0 else None  # 0 is Spark's word for none yet
         yield from self._rows(bucket, packed, watermark)
         self._set_timer(bucket, fired)
         if not bucket.idle or number == 0:
@@ -160,7 +161,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
     def _set_timer(self, bucket: AnyBucket, fired: int | None) -> None:
         wanted = None if bucket.idle else bucket.wakes_at()
         if wanted is not None:
-            wanted += self.settings.behind or 0
+            wanted = max(0, wanted + self.settings.behind)
         if wanted != bucket.timer or fired is not None:
             if bucket.timer is not None and bucket.timer != fired:
                 self.handle.deleteTimer(bucket.timer)

@@ -23,7 +23,7 @@ from stretto.events import require
 from stretto.matching.reorder.spans import span
 from stretto.query.sase import SaseQuery
 from stretto.spark.columns import relevant
-from stretto.spark.compat import needs
+from stretto.spark.compat import needs, watermarked_behind
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.prepared import Prepared
@@ -50,6 +50,10 @@ _DELAY = "spark.watermarkDelayMs"
 INSTANT = "__stretto_instant"
 _BUCKET = "__stretto_bucket"
 
+#: How far buckets are ahead of a watermark that stretto sets, in milliseconds. For Spark's own operators a row is late that lies at
+#: the watermark of the micro-batch before. There a bucket still holds events, and what ends with them must be in time behind it.
+_SPARE = 1
+
 
 def with_watermark(
     df: DataFrame | Mapping[str, DataFrame], time: str, time_unit: str | None, delay: str | None
@@ -63,8 +67,10 @@ def with_watermark(
     return watermarked(df, time, time_unit, delay)
 
 
-def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | None) -> DataFrame:
-    """A streaming DataFrame with a watermark on its time; a batch DataFrame as it is."""
+def watermarked(
+    df: DataFrame, time: str, time_unit: str | None, delay: str | None, *, spare: int = _SPARE
+) -> DataFrame:
+    """A streaming DataFrame with a watermark on its time, so many milliseconds later than ``delay``; a batch DataFrame as it is."""
     if getattr(df, "isStreaming", False) is not True:
         return df
     needs("a continuous query", 4, 0)
@@ -84,7 +90,7 @@ def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | No
         return df
     if delay is None:
         raise OptionError("a continuous query needs a watermark: disorder='10 seconds' says how late an event may be")
-    microseconds_of(delay)
+    delay = f"{microseconds_of(delay) // 1000 + spare} milliseconds"
     instant = _instant(df, time, time_unit)
     if instant is None:
         # withWatermark takes a name and reads dots as fields.
@@ -95,7 +101,9 @@ def watermarked(df: DataFrame, time: str, time_unit: str | None, delay: str | No
 
 
 def marked_columns(df: DataFrame) -> list[str]:
-    """The columns that have a watermark."""
+    """The columns that have a watermark. Files keep the mark of what was written there, which is none for those who read them."""
+    if not watermarked_behind(df, ""):
+        return []
     return [field.name for field in df.schema.fields if _DELAY in (field.metadata or {})]
 
 
@@ -279,9 +287,10 @@ def processed(
     copies = packed.sparkSession.conf.get(_ENCRYPTION, "false") != "true"
     made = transformed(packed.groupBy("bucket"), Buckets(task, settings, copies=copies))
     names = [part.name for part in fields(Counts)]
-    fullest = [F.max(name).alias(shown) for name, shown in FULLEST.items()]
+    fullest = [F.max(level).alias(shown) for level, shown in FULLEST.items()]
     levels = F.collect_list(F.when(F.col("bucket").isNotNull(), F.struct(*LEVELS))).alias(BY_BUCKET)
-    counted = made.observe(metrics_name(owner), *[F.sum(name).alias(name) for name in names], *fullest, levels)
+    name = metrics_name(owner)
+    counted = made.observe(name, *[F.sum(count).alias(count) for count in names], *fullest, levels)
     filled = counted.select("data", "late_data").filter("data IS NOT NULL OR late_data IS NOT NULL")
     aside = settings.late == "side"
     shown = partial(
@@ -290,8 +299,23 @@ def processed(
         late=late.serialize().to_pybytes() if aside else None,
         late_name=late_column(result),
     )
-    found = filled.mapInArrow(shown, spark_schema(with_late(result, late) if aside else result))
-    return compared(found, owner, None if lag is None else lag + (settings.behind or 0))
+    columns = spark_schema(with_late(result, late) if aside else result)
+    known = None if lag is None else lag + settings.behind
+    if known is not None and known < 0 and result.names.count("end_time") == 1:  # a key may have this name as well
+        _mark(columns, settings.delay // 1000)
+    return compared(filled.mapInArrow(shown, columns), owner, name, known)
+
+
+def _mark(columns: Any, delay: int) -> None:
+    """Let Spark know that the watermark of the events, so far behind them (ms), is that of matches as well, on their ends.
+
+    A second ``withWatermark`` would hold the first one back; but stateful operators ask for no more than the mark on a column.
+    """
+    from pyspark.sql import types as T
+
+    for field in columns:
+        if field.name == "end_time" and isinstance(field.dataType, T.TimestampType):
+            field.metadata = {_DELAY: delay}
 
 
 def with_columns(call: Prepared, options: Continuous) -> Prepared:
@@ -319,7 +343,7 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
     delays = [field.metadata[_DELAY] for field in events.schema.fields if _DELAY in (field.metadata or {})]
     delay = microseconds_of(options.disorder) if options.disorder else 1000 * int(max(delays, default=0))
     buckets = 1 if alone else options.buckets or BUCKETS
-    behind = behind_of([events], options.disorder)
+    follows, behind = behind_of([events], options.disorder)
     return Settings(
         time,
         sequence,
@@ -331,11 +355,12 @@ def settings_of(events: DataFrame, roles: Roles, sequence: str | None, options: 
         options.sign,
         options.changes_now,
         behind,
+        follows,
     )
 
 
-def behind_of(events: Iterable[DataFrame], disorder: str | None) -> int | None:
-    """How far the watermark of what reads other queries' results is behind Spark's (:class:`Settings`).
+def behind_of(events: Iterable[DataFrame], disorder: str | None) -> tuple[bool, int]:
+    """Whether events are other queries' results, and how far the watermark of who reads them is behind Spark's (:class:`Settings`).
 
     Raises
     ------
@@ -344,14 +369,14 @@ def behind_of(events: Iterable[DataFrame], disorder: str | None) -> int | None:
     """
     lags = [lag for df in events for lag in lags_in(df)]
     if not lags:
-        return None
+        return False, 0 if disorder is None else -_SPARE
     if disorder is None and None in lags:
         raise OptionError(
             "these events are results of another query, and how long after their time they are known is not told by that query: "
             "disorder='10 minutes' says it"
         )
     own = 0 if disorder is None else -(-microseconds_of(disorder) // 1000)
-    return own + max(lag or 0 for lag in lags)
+    return True, own + max(lag or 0 for lag in lags)
 
 
 def _why_alone(call: Prepared) -> str:
