@@ -9,6 +9,29 @@ import pytest
 
 from tests.spark.conftest import spark  # noqa: F401 (a fixture)
 
+
+def ruled(path: str) -> str:
+    """A pipeline of the rules in a file or folder, over files of events with times and users."""
+    return f"""
+[source]
+kind = "parquet"
+path = "events"
+
+[events]
+time = "t"
+
+[[rules]]
+name = "alerts"
+path = "{path}"
+by = ["user"]
+
+[[sink]]
+name = "alerts"
+kind = "parquet"
+path = "out"
+"""
+
+
 #: A pipeline in which every table has keys to spoil.
 GOOD = '''\
 [pipeline]

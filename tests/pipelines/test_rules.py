@@ -20,6 +20,7 @@ from stretto.cli import main
 from stretto.errors import DataError, LimitError, OptionError
 from stretto.pipelines import PipelineError, load
 from stretto.pipelines import run as run_pipeline
+from tests.pipelines.conftest import ruled
 
 GUESSED = """
 [events]
@@ -801,24 +802,7 @@ def test_the_command_fails_with_a_test_or_a_file(folder: Folder, capsys: pytest.
 
 # ---- in pipelines
 
-PIPELINE = """
-[source]
-kind = "parquet"
-path = "events"
-
-[events]
-time = "t"
-
-[[rules]]
-name = "alerts"
-path = "rules"
-by = ["user"]
-
-[[sink]]
-name = "alerts"
-kind = "parquet"
-path = "out"
-"""
+PIPELINE = ruled("rules")
 
 
 def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:

@@ -16,6 +16,7 @@ from stretto.cli import main
 from stretto.errors import DataError, OptionError, SnapshotError
 from stretto.pipelines import PipelineError, load
 from stretto.pipelines import run as run_pipeline
+from tests.pipelines.conftest import ruled
 
 SILENT = "SELECT * FROM S WHERE login ; NOT logout PARTITION BY [user] WITHIN 60 seconds"
 
@@ -261,24 +262,7 @@ def test_a_state_that_does_not_fit(tmp_path: Path) -> None:
     assert rules.match(log(), **ROLES, state=state).matches.num_rows == 0
 
 
-PIPELINE = """
-[source]
-kind = "parquet"
-path = "events"
-
-[events]
-time = "t"
-
-[[rules]]
-name = "alerts"
-path = "rules.toml"
-by = ["user"]
-
-[[sink]]
-name = "alerts"
-kind = "parquet"
-path = "out"
-"""
+PIPELINE = ruled("rules.toml")
 
 
 @pytest.mark.spark

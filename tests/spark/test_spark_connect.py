@@ -150,7 +150,7 @@ def test_connect(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=300,
+        timeout=600,
         check=False,
         cwd=tmp_path,
     )

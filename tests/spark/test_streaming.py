@@ -143,6 +143,36 @@ def test_late_events_to_the_side_and_state_is_freed(spark: Any, tmp_path: Path) 
     assert stretto.spark.status(query).startswith("batch ")
 
 
+AUTOMATON = stretto.AFA({"type": str, "key": str}, window="30 seconds", partition_by="key")
+AUTOMATON = AUTOMATON.arc("q0", "q1", when="e.type = 'A'").arc("q1", "q2", when="e.type = 'B'").final("q2")
+
+READS_LITTLE: dict[str, Any] = {
+    "totals": "SELECT COUNT(*) AS n FROM S WHERE A ; B PARTITION BY [key] WITHIN 30 seconds EVERY EVENT",
+    "sase": "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [key] } WITHIN 30 seconds RETURN a.t AS at",
+    "patterns": {"ab": "SELECT a[t] FROM S WHERE A AS a ; B PARTITION BY [key] WITHIN 30 seconds"},
+    "automaton": AUTOMATON,
+}
+
+
+@pytest.mark.parametrize("kind", ["totals", "patterns", *seeds("sase", "automaton")])
+def test_late_events_come_whole(spark: Any, tmp_path: Path, kind: str) -> None:
+    """They have the columns that the query does not read."""
+    late = {"type": "B", "t": 20, "key": "k", "note": "three", "more": {"x": [1, None]}}
+    rows = [
+        late | {"type": kind, "t": time, "note": note} for kind, time, note in (("A", 10, "one"), ("A", 100, "two"))
+    ]
+    for number, part in enumerate((rows, [late], [late | {"type": "Z", "t": 10_000}])):
+        add_file(tmp_path / "in", pa.Table.from_pylist(part), number)
+    events, query = read_stream(spark, tmp_path / "in"), READS_LITTLE[kind]
+    options: dict[str, Any] = {"time": "t", "time_unit": "s", "disorder": "0 seconds", "late": "side", "buckets": 2}
+    if kind == "patterns":
+        found = stretto.spark.match_patterns(events, query, by=["key"], type="type", **options)
+    else:
+        found = stretto.spark.match(events, query, **options)
+    run(found, tmp_path / "checkpoint", tmp_path / "out")
+    assert [row["late"] for row in result(spark, tmp_path / "out").to_pylist() if row["late"]] == [late]
+
+
 def test_late_events_can_end_the_query(spark: Any, tmp_path: Path) -> None:
     from pyspark.errors import StreamingQueryException
 

@@ -123,10 +123,6 @@ def dataflow(  # noqa: PLR0913 - the options that users have
     [Row(k='x', src=1, cost=5, vs=1, ve=4)]
     """
     require_pyspark()
-    if not isinstance(stream, Stream):
-        raise OptionError(
-            f"a stream of a dataflow is wanted, not {stream.__class__.__name__}: fixpoint(…), or datalog(…)['name']"
-        )
     options = Continuous.of(disorder, late, buckets=buckets, watermark=watermark)
     keys = (by,) if isinstance(by, str) else tuple(by)
     call = _prepared(df, stream, keys, {"vs": vs, "ve": ve, "ve_new": ve_new})
