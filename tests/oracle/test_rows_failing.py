@@ -154,3 +154,33 @@ def test_the_bound_is_one_matchs(stream: bool, monkeypatch: pytest.MonkeyPatch) 
     assert found(table) == []  # 60 · 59 / 2 ways, of which one start has 59
     with pytest.raises(LimitError, match="at row 0: more than 70 ways were gone through without a match"):
         found(walk(80))
+
+
+@pytest.mark.parametrize("path", ["table", "matcher", "set"])
+def test_kept_failures_are_those_of_one_start(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 80 · 79 / 2 failures, which no bound joins, those that no start can come to again are forgotten."""
+    sizes: list[int] = []
+    table_of = failing.table_of
+
+    def noted(keys: Any, size: int) -> failing.Failed:
+        sizes.append(size)
+        return table_of(keys, size)
+
+    for module in (program, runner):
+        monkeypatch.setattr(module, "table_of", noted)
+    table = walk(80)
+    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND k > A.q + 200"
+    clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b {clause})"
+    pieces = [table.slice(at, 30) for at in (0, 30, 60)]
+    if path == "table":
+        assert recognize(bind(parse(clause), table.schema), table, capacity=2).num_rows == 0
+    elif path == "matcher":
+        matcher = stretto.Matcher(clause, schema=table.schema, capacity=2)
+        assert [matcher.push(piece).num_rows for piece in pieces] == [0, 0, 0]
+        assert matcher.finish().num_rows == 0
+    else:
+        patterns = stretto.PatternSet(table.schema, type=None, time="i", capacity=2)
+        patterns.change(stretto.Change("c", clause))
+        assert [patterns.push(piece).num_rows for piece in pieces] == [0, 0, 0]
+        assert patterns.finish().num_rows == 0
+    assert 160 <= max(sizes) <= 512

@@ -62,12 +62,15 @@ class Failed(NamedTuple):
 
 @inlined
 def hashed(key: I64) -> int:
-    """31 bits that depend on all words of a key that tell it from others. Products stay below 2^63, compiled or not."""
-    found = 0
+    """Give 31 bits that depend on all words of a key that tell it from others. O(words).
+
+    Products stay below 2^63, compiled or not.
+    """
+    bits = 0
     for j in range(key.size - BEHIND):
-        found = (found ^ (key[j] & 0x7FFFFFFF) ^ ((key[j] >> 31) & 0x7FFFFFFF)) * 0x9E3779B1
-        found = (found ^ (found >> 29)) & 0x7FFFFFFF
-    return found
+        bits = (bits ^ (key[j] & 0x7FFFFFFF) ^ ((key[j] >> 31) & 0x7FFFFFFF)) * 0x9E3779B1
+        bits = (bits ^ (bits >> 29)) & 0x7FFFFFFF
+    return bits
 
 
 @inlined
@@ -92,7 +95,7 @@ def is_better(programs: Programs, value: int, bound: int) -> bool:
 
 @inlined
 def unlimited(programs: Programs) -> int:
-    """The limit where no value has a match."""
+    """Give the limit with which no value has a match."""
     if programs.real:
         return word(ORDINARY_REAL if programs.rising else -ORDINARY_REAL)
     return ORDINARY if programs.rising else -ORDINARY
@@ -100,13 +103,13 @@ def unlimited(programs: Programs) -> int:
 
 @inlined
 def worse(programs: Programs, one: int, other: int) -> int:
-    """The limit of two that allows less to fail."""
+    """Give the one of two limits with which fewer values fail."""
     return other if is_better(programs, one, other) else one
 
 
 @inlined
 def own_value(programs: Programs, values: Values, depth: int, scratch: Scratch) -> int:
-    """The value that conditions get harder with."""
+    """Give the value at ``depth`` that conditions get harder with."""
     held = scratch.registers[depth, programs.harder]
     column = programs.stands[programs.harder]
     return int(values.words[column, held] if column >= 0 else held)
@@ -116,7 +119,7 @@ def own_value(programs: Programs, values: Values, depth: int, scratch: Scratch) 
 def limit_of_condition(
     programs: Programs, values: Values, row: int, position: int, depth: int, scratch: Scratch
 ) -> int:
-    """The limit of the value at ``depth``, where the condition of a position is false with it."""
+    """Give the limit of the value at ``depth``, with which the condition of a position is false."""
     kind = programs.limits[position, 0]
     if kind == UNREAD:
         return unlimited(programs)
@@ -144,7 +147,7 @@ def limit_of_condition(
 def limit_before(
     programs: Programs, values: Values, position: int, limit: int, last: int, depth: int, scratch: Scratch
 ) -> int:
-    """The limit of the value at ``last``, before a row was taken as a position, of that at ``depth`` behind it."""
+    """Give the limit of the value at ``last``, before a row was taken as a position, from that at ``depth`` behind it."""
     r = programs.harder
     if not programs.member[r, position]:
         return limit
@@ -166,7 +169,7 @@ def limit_before(
 def note(
     programs: Programs, values: Values, position: int, limit: int, last: int, depth: int, scratch: Scratch
 ) -> None:
-    """A way that was tried from ``last`` on, a row as a position at ``depth``, has failed: up to a limit of the value there."""
+    """Note at ``last`` that a way from there, a row as a position at ``depth``, has failed up to a limit of the value here."""
     if programs.harder >= 0:
         limit = limit_before(programs, values, position, limit, last, depth, scratch)
         scratch.limit[last] = worse(programs, scratch.limit[last], limit)
@@ -224,7 +227,10 @@ def write_key(
 
 @inlined
 def slot_of(scratch: Scratch, failed: Failed) -> int:
-    """The slot of the key that was written last, which is empty where it is not there."""
+    """Give the slot of the key that was written last; it is empty where the key is not there.
+
+    O(words), expected: at least half of the slots are empty.
+    """
     key = scratch.key
     told = key.size - BEHIND
     wrap = failed.used.size - 1
@@ -244,7 +250,10 @@ def has_failed(
     programs: Programs, values: Values, row: int, position: int, number: int, start: int, depth: int, scratch: Scratch,
     failed: Failed,
 ) -> bool:  # fmt: skip
-    """Whether a configuration, or one that is no harder, was left without a match; the bound of those is behind the key then."""
+    """Tell whether a configuration, or one that is no harder, was left without a match; the bound of those is behind the key then.
+
+    O(words), expected.
+    """
     left_out = write_key(programs, values, row, position, number, start, depth, scratch)
     slot = slot_of(scratch, failed)
     bound = scratch.key.size - BEHIND
@@ -261,7 +270,7 @@ def remember(
 ) -> bool:  # fmt: skip
     """Keep the configuration of a row, whose place in the match is ``depth``, as one that failed; false: the table has no room.
 
-    ``owner``: the first row of the match.
+    ``owner``: the first row of the match. O(words), expected.
     """
     if 2 * (registers[KEYS] + 1) > failed.used.size:
         return False
@@ -295,12 +304,12 @@ def fill(keys: I64, table: Failed) -> None:
 
 
 def words_of_key(programs: Programs) -> int:
-    """The words of a key, and those behind it."""
+    """Give how many words a key has, with those behind it."""
     return FIXED_WORDS + int(np.diff(programs.live_begin).max(initial=0)) + BEHIND
 
 
 def rows_of(programs: Programs, keys: I64) -> Iterator[tuple[int, Bits]]:
-    """The words of keys that are rows of the match: each with the keys in which it is one."""
+    """Give the words of keys that are rows of the match, each with the keys in which it is one."""
     begin, end = programs.live_begin[keys[:, POSITION_WORD]], programs.live_begin[keys[:, POSITION_WORD] + 1]
     are_rows = np.isin(programs.kind, ROWS) & (programs.stands == AS_IS)
     for j in range(keys.shape[1] - FIXED_WORDS - BEHIND):
@@ -311,7 +320,7 @@ def rows_of(programs: Programs, keys: I64) -> Iterator[tuple[int, Bits]]:
 
 
 def roomy(kept: Bits, own: Bits, size: int) -> tuple[Bits, int]:
-    """Which configurations are kept, of those that may come up again, and in how many slots.
+    """Tell which configurations are kept, of those that may come up again, and in how many slots.
 
     Where that would be more than one match may have, others than the ``own`` ones of the match at hand are forgotten.
     """
@@ -326,7 +335,7 @@ def roomy(kept: Bits, own: Bits, size: int) -> tuple[Bits, int]:
 
 
 def table_of(keys: I64, size: int) -> Failed:
-    """A table of so many slots, a power of two, with some configurations."""
+    """Make a table of so many slots, a power of two, with some configurations."""
     table = Failed(np.zeros((size, keys.shape[1]), np.int64), np.zeros(size, np.bool_))
     fill(np.ascontiguousarray(keys), table)
     return table

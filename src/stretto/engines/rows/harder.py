@@ -48,14 +48,16 @@ class _Value:
 
 
 def _joined(*parts: Directions) -> Directions:
-    found: Directions = {}
+    """What is computed of several values: a register that leads them apart has no direction."""
+    joined: Directions = {}
     for part in parts:
         for register, direction in part.items():
-            found[register] = direction if found.get(register, direction) == direction else 0
-    return found
+            joined[register] = direction if joined.get(register, direction) == direction else 0
+    return joined
 
 
 def _times(on: Directions, factor: int) -> Directions:
+    """What is computed of one value and grows with it (1), falls (−1), or does neither (0)."""
     return {register: direction * factor for register, direction in on.items()}
 
 
@@ -93,6 +95,7 @@ class Reading:
             self.directions = _joined(self.directions, _times(value.on, 0) if jumps else value.on)
 
     def _put(self, op: int, first: int, second: int) -> _Value:
+        """The value that a step puts on the stack; what it reads is noted."""
         if op == b.CONSTANT:
             return _Value(constant=self.constants[first])
         if op == b.COLUMN and second >= 0:
@@ -104,6 +107,7 @@ class Reading:
         return _Value()
 
     def _step(self, op: int, stack: list[_Value]) -> None:
+        """Put what a step computes of one or two values in their place."""
         top = stack.pop()
         if op < b.JUMP:
             factor = 1 if op in _SAME else -1 if op in _TURNED else 0
@@ -130,36 +134,39 @@ class Reading:
 
 
 def standing(reading: Reading, kinds: Sequence[int], tied: set[int], counted: set[int], shown: set[int]) -> list[int]:
-    """What registers are in keys: a column of a row, FLAG, VALUE or AS_IS.
+    """Tell as what each register stands in keys: a column of its row, FLAG, VALUE or AS_IS.
 
     ``tied``: the registers that others read as they are; ``counted``: those of which it is read whether there is any;
     ``shown``: the columns whose words are those of numbers, and known when their row has come.
     """
-    found = [AS_IS] * len(kinds)
+    stands = [AS_IS] * len(kinds)
     classed = 0
     for register, kind in enumerate(kinds):
         if register in tied or classed == MOST_CLASSED:
             continue
         columns = reading.columns[register]
         if kind in (b.FIRST_ROW, b.LAST_ROW) and len(columns) == 1 and columns <= shown:
-            found[register] = next(iter(columns))
+            stands[register] = next(iter(columns))
             classed += 1
         elif kind in ORDERED and register in reading.values and register not in counted:
-            found[register] = VALUE
+            stands[register] = VALUE
             classed += 1
         elif kind == b.COUNT and register not in reading.values:
-            found[register] = FLAG
-    return found
+            stands[register] = FLAG
+    return stands
 
 
 def hardest(reading: Reading, stands: Sequence[int], live: Iterable[int]) -> int:
-    """The register of the value that is left out of keys; −1: there is none."""
+    """Choose the register whose value is left out of keys; −1: there is none."""
     wanted = [r for r in dict.fromkeys(live) if reading.directions.get(r) and (stands[r] >= 0 or stands[r] == VALUE)]
     return wanted[0] if wanted else -1
 
 
 def limit(code: Sequence[tuple[int, int, int]], register: int) -> tuple[int, int, int]:
-    """How a condition reads a register: UNREAD, …; the number of what is beside it; whether it holds where both are equal."""
+    """Tell how a condition reads a register, as a row of ``Programs.limits``.
+
+    That is UNREAD, OTHERWISE or what the register is compared with; the number of that; and whether it holds of equal ones.
+    """
 
     def is_read(step: tuple[int, int, int]) -> bool:
         op, first, second = step
