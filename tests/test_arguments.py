@@ -190,7 +190,7 @@ NOT_CALLED = {
     *("stretto.RuleSet", "stretto.dataflow.Stream", "stretto.QueryError", "stretto.DataError", "stretto.OptionError"),
     *("stretto.LimitError", "stretto.EngineError", "stretto.SnapshotError", "stretto.StrettoError"),
     *("stretto.StrettoWarning", "stretto.Query.automaton", "stretto.Query.program", "stretto.Query.roles"),
-    *("stretto.RuleSet.added_to", "stretto.dataflow.Stream.of"),
+    *("stretto.RuleSet.added_to", "stretto.PatternSet.has", "stretto.dataflow.Stream.of"),
     *(f"stretto.Cleanse.{name}" for name in ("bind", "go_back", "let", "load", "pass_on", "retype", "save", "tick")),
     "stretto.Cleanse.waiting",
 }
