@@ -463,3 +463,21 @@ def test_types_that_no_event_of_the_files_has() -> None:
 def test_a_list_of_texts_in_a_dict_is_a_column() -> None:
     found = stretto.match("SELECT * FROM S WHERE A ; B", {"type": ["A", "C", "B"]})
     assert found.column("positions").to_pylist() == [[0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("a.jsonl", '{"type": "A", "t": 1}\n\n{"type": "B", "t": 2}\n  \t\n', '{"type": "B", "t": x}\n'),
+        ("a.csv", 'type,t\nA,1\n\n"B",2\n  \t\n', "B,3,4\n"),
+    ],
+)
+def test_blank_lines_are_passed_over_and_a_bad_record_has_its_line(
+    tmp_path: Path, name: str, good: str, bad: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(good)
+    assert stretto.match("SELECT * FROM S WHERE A ; B", path, time="t").num_rows == 1
+    path.write_text(good + bad)
+    with pytest.raises(DataError, match=rf"{name}, line {len((good + bad).splitlines())}: "):
+        stretto.match("SELECT * FROM S WHERE A ; B", path, time="t")

@@ -18,6 +18,7 @@ import stretto
 from stretto.cli import main
 from stretto.errors import EngineError, OptionError
 from stretto.pipelines import PipelineError, Update, load, run
+from stretto.pipelines.sinks import Route, stream_writer
 from stretto.pipelines.updates import reason
 from tests.pipelines.conftest import TRADES
 
@@ -113,6 +114,21 @@ def test_batch(spark: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert (ended.value.code, shown.out) == (2, "")
     assert 'pipeline.toml, line 18, column 8: [[sink]] path = "out/parquet" is there already' in shown.err
     assert 'hint: mode = "append" adds to it, mode = "overwrite" replaces it' in shown.err
+
+
+def test_jobs_of_a_stream_say_which_sink_they_write(spark: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, name = spark.sparkContext, "spark.job.description"
+    told: list[str] = []
+    noting = lambda *_, **__: lambda df, batch: told.append(context.getLocalProperty(name))  # noqa: E731
+    monkeypatch.setattr("stretto.connectors.files.writer", noting)
+    plan = load(spoilt(BATCH))
+    context.setLocalProperty(name, "batch = 3")
+    try:
+        stream_writer(Route(plan, plan.sink("parquet"), "pairs"))(spark.range(1), 3)
+        assert context.getLocalProperty(name) == "batch = 3"
+    finally:
+        context.setLocalProperty(name, None)
+    assert told == ["batch = 3: writing to parquet"]
 
 
 def test_batch_with_timeouts(spark: Any, folder: Path) -> None:

@@ -213,3 +213,13 @@ def test_a_checkpoint_of_before_the_journal(spark: Any, tmp_path: Path) -> None:
             tmp_path / "checkpoint",
             tmp_path,
         )
+
+
+def test_files_that_are_not_there_are_not_read(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark logs a trace of what it does not find."""
+    monkeypatch.setattr(type(spark), "read", property(lambda _: pytest.fail("Spark reads what is not there")))
+    assert starting._lines(spark, f"{tmp_path}/none/commits") == []
+    monkeypatch.undo()
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text("v1\n{}\n")
+    assert starting._lines(spark, f"{tmp_path}/commits") == ["v1", "{}"]

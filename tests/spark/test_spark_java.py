@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import stretto.spark
 from stretto.errors import OptionError
 from stretto.spark import java
 
@@ -142,3 +145,31 @@ def _kernel_cache() -> str:
     from platformdirs import user_cache_dir
 
     return os.environ.get("STRETTO_CACHE_DIR") or user_cache_dir("stretto")
+
+
+def test_workers_run_the_python_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark reads ``spark.pyspark.python`` in spark-submit only; what the environment says comes first."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")
+
+    class Builder:
+        def __getattr__(self, _: str) -> Any:
+            return lambda *_: self
+
+    class Session:
+        builder = Builder()
+        getActiveSession = staticmethod(lambda: None)
+
+    monkeypatch.setattr("pyspark.sql.SparkSession", Session)
+    # The function has the name of its module.
+    monkeypatch.setattr(importlib.import_module("stretto.spark.session"), "ensure_java", lambda: None)
+    for set_before, conf, python in (
+        (None, {}, sys.executable),
+        (None, {"pyspark__python": "/a/python"}, "/a/python"),
+        (None, {"spark.pyspark.python": "/b/python"}, "/b/python"),
+        ("/c/python", {"pyspark__python": "/a/python"}, "/c/python"),
+    ):
+        monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+        if set_before is not None:
+            monkeypatch.setenv("PYSPARK_PYTHON", set_before)
+        stretto.spark.session(**conf)
+        assert os.environ["PYSPARK_PYTHON"] == python

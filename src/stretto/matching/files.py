@@ -8,7 +8,10 @@ row groups whose statistics say that nothing in them can matter are passed over,
 from __future__ import annotations
 
 import copy
+import csv
 import glob
+import io
+import json
 import os
 import re
 import sys
@@ -178,7 +181,8 @@ class Source:
                             piece.validate(full=True)  # Arrow takes any bytes for text in JSON
                         yield self._fitted(piece, names)
             except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-                raise DataError(f"{getattr(fragment, 'path', 'the dataset')}: {error}") from error
+                path = getattr(fragment, "path", "the dataset")
+                raise DataError(f"{path}{_wrong_line(path)}: {str(error).rpartition('Invalid: ')[2]}") from error
 
     def _fragments(self) -> Iterator[tuple[ds.Fragment, pa.Schema]]:
         for part in self._parts:
@@ -370,7 +374,9 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
         try:
             parts.append(_dataset(path, base, kind, folders, given))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise DataError(f"{path}: {error if Path(path).stat().st_size else 'the file is empty'}") from error
+            if not Path(path).stat().st_size:
+                raise DataError(f"{path}: the file is empty") from error
+            raise DataError(f"{path}{_wrong_line(path)}: {str(error).rpartition('Invalid: ')[2]}") from error
     for path, part in zip(paths, parts, strict=True):
         try:
             refuse_deep(part.schema)
@@ -413,15 +419,51 @@ def _dataset(
     path: str, base: str, kind: str, folders: Mapping[str, pa.DataType], types: Mapping[str, pa.DataType]
 ) -> ds.Dataset:
     import pyarrow.dataset as ds
-    from pyarrow import csv
+    from pyarrow.csv import ConvertOptions
 
     format: Any = kind
     if kind == "csv":
-        format = ds.CsvFileFormat(convert_options=csv.ConvertOptions(column_types=dict(types)))
+        format = _csv(ConvertOptions(column_types=dict(types)))
     if not folders:
         return ds.dataset([path], format=format)
     partitioning = ds.partitioning(pa.schema(list(folders.items())), flavor="hive")
     return ds.dataset([path], format=format, partitioning=partitioning, partition_base_dir=base)
+
+
+def _csv(convert: Any) -> ds.CsvFileFormat:
+    """How files of CSV are read: lines of spaces are blank ones, which are passed over."""
+    import pyarrow.dataset as ds
+    from pyarrow.csv import ParseOptions
+
+    parse = ParseOptions(invalid_row_handler=lambda row: "error" if row.text.strip() else "skip")
+    return ds.CsvFileFormat(parse_options=parse, convert_options=convert)
+
+
+def _wrong_line(path: str) -> str:
+    """Where a file of JSON or CSV has the first record that is none, ``", line 7"``; empty where each is one, and of other files."""
+    kind = kind_of(path)
+    if kind not in ("json", "csv") or not Path(path).is_file():
+        return ""
+    try:
+        with io.TextIOWrapper(pa.input_stream(path), encoding="utf-8", errors="replace", newline="") as lines:
+            if kind == "json":
+                wrong = (number for number, line in enumerate(lines, 1) if line.strip() and not _is_object(line))
+            else:
+                rows = csv.reader(lines)
+                records = ((rows.line_num, row) for row in rows if any(value.strip() for value in row))
+                _, header = next(records, (0, []))
+                wrong = (number for number, row in records if len(row) != len(header))
+            number = next(wrong, None)
+    except (OSError, csv.Error):  # compressed bytes that are damaged; values longer than the module takes
+        number = None
+    return "" if number is None else f", line {number}"
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _folders(paths: list[str], base: str) -> dict[str, pa.DataType]:
@@ -446,7 +488,7 @@ def _unguessed(paths: Sequence[str], parts: Sequence[ds.Dataset], told: Sequence
     Numbers do not begin with a zero (``007``); those are strings, for ``007`` and ``7`` are not one key. All rows are looked at.
     """
     import pyarrow.dataset as ds
-    from pyarrow import csv
+    from pyarrow.csv import ConvertOptions
 
     first: dict[str, set[pa.DataType]] = {}
     found: dict[str, pa.DataType] = {}
@@ -458,8 +500,8 @@ def _unguessed(paths: Sequence[str], parts: Sequence[ds.Dataset], told: Sequence
             found[name] = _wider(found.get(name, own), own)
         if not numbers:
             continue
-        options = csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.string()), strings_can_be_null=True)
-        texts = ds.dataset([path], format=ds.CsvFileFormat(convert_options=options))
+        options = ConvertOptions(column_types=dict.fromkeys(numbers, pa.string()), strings_can_be_null=True)
+        texts = ds.dataset([path], format=_csv(options))
         for batch in texts.to_batches(columns=numbers):
             for name in numbers:
                 if not pa.types.is_string(found[name]):

@@ -13,6 +13,7 @@ from stretto.connectors.sinks import kept
 from stretto.pipelines import model
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.sources import options_of
+from stretto.spark.compat import described
 from stretto.spark.frames import column
 
 if TYPE_CHECKING:
@@ -95,7 +96,12 @@ def stream_writer(route: Route) -> connectors.Writer:
             write = connectors.kafka.writer(sink.servers, sink.topic, route.identity, key=sink.key, options=options)
         case model.ConsoleSink():
             write = _console(sink.rows)
-    return lambda df, batch_id: write(route.shown(df), batch_id)
+
+    def described_write(df: DataFrame, batch_id: int) -> None:
+        with described(df.sparkSession, f"writing to {sink.name}"):
+            write(route.shown(df), batch_id)
+
+    return described_write
 
 
 def batch_writer(route: Route) -> Callable[[DataFrame], None]:
