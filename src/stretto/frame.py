@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,6 +33,9 @@ _SHORT = 64
 _HEAD = struct.Struct("<8sHI")
 
 _CHECK = struct.Struct("<I")
+
+#: The types of arrays, as NumPy writes them.
+_KIND = re.compile("[<|][biuf][1248]")
 
 #: What reading numbers, texts and tables that do not fit together ends in.
 _NO_FIT = (
@@ -151,6 +155,41 @@ class Section:
             )
         return held
 
+    def counts(self, name: str, size: int) -> list[int]:
+        """So many whole numbers of the header, each as :meth:`count` has it."""
+        numbered = Section({f"{name}.{at}": held for at, held in enumerate(self.values[name])})
+        if len(numbered.values) != size:
+            raise SnapshotError(
+                f"the snapshot is damaged: '{name}' holds {len(numbered.values)} numbers, where {size} are expected"
+            )
+        return [numbered.count(own) for own in numbered.values]
+
+    def measure(self, name: str) -> int | float | None:
+        """A time or another number of the header that bounds what comes; ``None``: there is none yet.
+
+        Raises
+        ------
+        SnapshotError
+            It is another one.
+        """
+        held = self.values[name]
+        if held is None or (type(held) in (int, float) and -(1 << 63) < held < 1 << 63):  # NaN is in no range
+            return held  # type: ignore[no-any-return]
+        raise SnapshotError(f"the snapshot is damaged: '{name}' is {held!r}, where a number of 64 bits is expected")
+
+    def flag(self, name: str) -> bool:
+        """A truth value of the header.
+
+        Raises
+        ------
+        SnapshotError
+            It is another one.
+        """
+        held = self.values[name]
+        if type(held) is not bool:
+            raise SnapshotError(f"the snapshot is damaged: '{name}' is {held!r}, where a truth value is expected")
+        return held
+
     # -- tables -------------------------------------------------------------------------------------------------------
 
     def put_table(self, name: str, table: pa.Table | pa.RecordBatch) -> None:
@@ -197,9 +236,11 @@ class Section:
         arrays: Arrays = {}
         with reading():
             for name, kind, size, *how in values.pop("arrays"):
-                dtype = np.dtype(how[0] if how else kind)
-                room = len(snapshot) - _CHECK.size - at
-                if not isinstance(name, str) or dtype.kind not in "biuf" or not 0 <= size * dtype.itemsize <= room:
+                its = how[0] if how else kind
+                if not _KIND.fullmatch(its):
+                    raise ValueError(f"there is no array {name!r} of {its!r}")
+                dtype, room = np.dtype(its), len(snapshot) - _CHECK.size - at
+                if not isinstance(name, str) or not 0 <= size * dtype.itemsize <= room:
                     raise ValueError(f"there is no array {name!r} of {size} times {dtype}")
                 kept = np.frombuffer(snapshot, dtype, size, at)
                 arrays[name] = _widen(kept, *how[1:]) if how else kept
@@ -315,6 +356,22 @@ def arrow_bytes(table: pa.Table | pa.RecordBatch) -> pa.Buffer:
 def arrow_table(data: Any) -> pa.Table:
     """The table of an Arrow IPC stream: bytes, or an array of them."""
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
+
+
+def check_columns(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> None:
+    """Raise unless a table that was kept has some columns, of types that can be joined with those that these have now.
+
+    Raises
+    ------
+    LookupError, ArrowInvalid
+        It has not.
+    """
+    for name, kind in kinds.items():
+        held = table.column(name)
+        both = ((one.value_type if pa.types.is_dictionary(one) else one) for one in (kind, held.type))
+        joined = pa.unify_schemas([pa.schema([(name, one)]) for one in both], promote_options="permissive")
+        if not pa.types.is_dictionary(held.type):
+            held.cast(joined.field(0).type)
 
 
 def kept_table(data: Any) -> pa.Table:

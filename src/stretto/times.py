@@ -170,6 +170,20 @@ def as_times(values: I64, kind: pa.DataType, missing: NDArray[np.bool_] | None =
         raise DataError(f"a time leaves {kind}, the type of the time column: {error}; give times of 64 bits") from error
 
 
+def shown_time(value: pa.Scalar) -> Any:
+    """A value as errors show it: as Python has it, and as its number where Python's times have no such one.
+
+    >>> shown_time(pa.scalar(1 << 60, pa.timestamp("us")))
+    1152921504606846976
+    """
+    try:
+        return value.as_py()
+    except OverflowError:
+        return value.value
+    except ValueError:  # nanoseconds, which Python's times do not have
+        return value
+
+
 def tick_of(time: Any, kind: pa.DataType, name: str) -> int:
     """Read one time that a user gives, as ticks."""
     try:

@@ -11,6 +11,7 @@ import datetime as dt
 import json
 import random
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ EQL = frozenset({"sequence", "waiting", "sample", "join"})
 CUT = 60
 
 
+@cache
 def stream() -> pa.Table:
     """The events of all cases; the snapshot is taken after :data:`CUT` of them."""
     rng = random.Random(20261121)
@@ -81,6 +83,7 @@ def stream() -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
+@cache
 def query_of(name: str) -> stretto.Query:
     """The query of a case."""
     return stretto.compile(CASES[name], stream(), time="ts", language="eql" if name in EQL else None)

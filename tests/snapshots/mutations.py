@@ -1,21 +1,23 @@
 """Snapshots in which one number, length, text or byte is another one, with the right checksum: restored, and gone on from.
 
-``python -m tests.snapshots.mutations [--count N] [--seed S] [KIND …]`` tries so many of each kind in processes with 2 GB of memory,
-and prints what goes wrong: a process that dies, an error that is none of stretto's, or nothing within so many seconds
-(:data:`tests.children.MOST_SECONDS`).
-``… --show KIND NUMBER`` does one of them in this process.
+``python -m tests.snapshots.mutations [--count N] [--seed S] [--jobs J] [KIND …]`` tries so many of each kind, J kinds at once, in
+processes with 2 GB of memory, and prints what goes wrong: a process that dies, an error that is none of stretto's, or nothing within
+so many seconds (:data:`tests.children.MOST_SECONDS`). ``… --show KIND NUMBER`` does one of them in this process.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import resource
 import struct
 import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,6 +225,10 @@ def _other_value(old: Any, rng: random.Random) -> Any:
     return rng.choice([None, 0, -1, 1 << 62, 1.5, float("nan"), "x", "", [], {}, [None], [0], {"x": 0}, True])
 
 
+#: What may come of a mutation.
+GOOD = ("refused", "works", "later", "same")
+
+
 # -- one process ------------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +266,22 @@ def serve(name: str, first: int, last: int, seed: int) -> None:
     )
 
 
+def try_some(kinds: int, count: int, seed: int) -> int:
+    """So many mutations of each of so many random kinds in this process; how many go wrong."""
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    faults = 0
+    for name in random.Random(seed).sample(list(KINDS), kinds):
+        print(name, flush=True)
+        state = KINDS[name].state()
+        for number in range(count):
+            what, place = tried(KINDS[name], state, name, number, seed)
+            if what not in GOOD:
+                print(f"  {number}: {what}\n      {place}", flush=True)
+                faults += 1
+    return faults
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("kinds", nargs="*", choices=[*KINDS, []])
@@ -268,10 +290,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--serve")
     parser.add_argument("--show", nargs=2)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--some", type=int, metavar="KINDS", help="try so many random kinds in this process")
     options = parser.parse_args()
     if options.serve:
         serve(options.serve, options.first, options.first + options.count, options.seed)
         return 0
+    if options.some:
+        return try_some(options.some, options.count, options.seed)
     if options.show:
         name, number = options.show
         kind = KINDS[name]
@@ -280,17 +306,18 @@ def main() -> int:
         kind.go_on(kind.restored(other))
         return 0
     wrong = 0
-    for name in options.kinds or KINDS:
-        outcome = children.run(
-            ["tests.snapshots.mutations", "--serve", name, "--seed", str(options.seed)],
-            options.first,
-            options.count,
-            ("refused", "works", "later", "same"),
-        )
-        print(name, dict(outcome.counts), flush=True)
-        for number, what, place in outcome.faults:
-            print(f"  {number}: {what}\n      {place}", flush=True)
-        wrong += len(outcome.faults)
+    names = options.kinds or list(KINDS)
+
+    def outcome_of(name: str) -> children.Outcome:
+        arguments = ["tests.snapshots.mutations", "--serve", name, "--seed", str(options.seed)]
+        return children.run(arguments, options.first, options.count, GOOD)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for name, outcome in zip(names, pool.map(outcome_of, names), strict=True):
+            print(name, dict(outcome.counts), flush=True)
+            for number, what, place in outcome.faults:
+                print(f"  {number}: {what}\n      {place}", flush=True)
+            wrong += len(outcome.faults)
     print(f"{wrong} faults, seed {options.seed}")
     return int(wrong > 0)
 

@@ -53,15 +53,21 @@ class Matches(NamedTuple):
     measures: pa.Array | None = None  #: of a clause of SQL: what it measures of each match, a map of text to text
 
     @classmethod
-    def kept(cls, section: Section) -> Matches:
-        """Matches that a section has in arrays of these names."""
+    def kept(cls, section: Section, rows: int, marks: int) -> Matches:
+        """Matches that a section has in arrays of these names, of a stream of so many rows, with so many marks.
+
+        Where nobody asks for marks they are any numbers, which become 0.
+        """
         mark = section.numbers("mark")
-        position = section.numbers("position", size=mark.size)
-        start = section.numbers("start")
+        mark = np.where((mark >= 0) & (mark < marks), mark, 0)
+        position = section.numbers("position", size=mark.size, least=0, below=rows)
+        start = section.numbers("start", least=0, below=rows)
         offset = section.numbers("offset", size=start.size + 1, least=0, below=mark.size + 1)
         if offset[0] or offset[-1] != mark.size or (np.diff(offset) < 0).any():
             raise ValueError("matches have other lengths")
-        return cls(start, section.numbers("end", size=start.size), offset, position, mark.astype(np.int32))
+        return cls(
+            start, section.numbers("end", size=start.size, least=0, below=rows), offset, position, mark.astype(np.int32)
+        )
 
     @classmethod
     def added_up(cls, start: I64, end: I64, totals: Totals) -> Matches:
@@ -176,6 +182,22 @@ class Compiled(Protocol):
     @property
     def revises(self) -> bool:
         """Whether its runs take back what they gave, so that rows may come in any order and be retracted."""
+
+
+class Reached(Protocol):
+    """How far a run has come, which what is kept beside it is checked against."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was given."""
+
+    @property
+    def partitions(self) -> int:
+        """Partitions with a number."""
+
+    @property
+    def last_measure(self) -> int | float | None:
+        """What its window measures of the last row; ``None``: nothing yet."""
 
 
 class Run(Protocol):

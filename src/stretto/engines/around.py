@@ -141,12 +141,12 @@ class MachineRun(AroundRun):
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
         self.run.load(section)
-        self.beside.load(section.sub(self.BESIDE))
+        self.beside.load(section.sub(self.BESIDE), self.run)
 
     def take_over(self, old: Any, unknown: frozenset[str]) -> None:
         """As :class:`~stretto.engines.api.Run` says."""
         self.run.take_over(old.run, unknown)
-        self.beside.take_over(old.beside, unknown)
+        self.beside.take_over(old.beside, unknown, self.run)
 
     @property
     def nbytes(self) -> int:

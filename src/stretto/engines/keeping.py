@@ -135,17 +135,12 @@ class KeptRun(MachineRun):
             self.keeper.look(piece)
         yield from _some(self.keeper.close(LAST_OF_ALL))
 
-    def load(self, section: Section) -> None:
-        """Take over what :meth:`save` wrote."""
-        self.run.load(section)
-        self.keeper.load(section.sub("keeper"), self.run.partitions)
-
     def take_over(self, old: Any, unknown: frozenset[str]) -> None:
         """As :class:`~stretto.engines.api.Run` says."""
         self.run.take_over(old.run, unknown)
         there = Section()
         old.keeper.save(there)
-        self.keeper.load(there, self.run.partitions)
+        self.keeper.load(there, self.run)
 
     @property
     def idle(self) -> bool:

@@ -27,6 +27,7 @@ from stretto.engines.timed import following as timed
 from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timed.runner import TimedRunner
 from stretto.errors import OptionError
+from stretto.frame import Section
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
@@ -155,6 +156,16 @@ class TimeoutRun(MachineRun):
         self.partial = partial
         self._shift = len(program.followed.marks)
         self._later = not self.waits and program.completes_later
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote: what is beside the machine is a run as well."""
+        self.run.load(section)
+        self.partial.load(section.sub(self.BESIDE))
+
+    def take_over(self, old: TimeoutRun, unknown: frozenset[str]) -> None:
+        """As :class:`~stretto.engines.api.Run` says."""
+        self.run.take_over(old.run, unknown)
+        self.partial.take_over(old.partial, unknown)
 
     @property
     def waits(self) -> bool:

@@ -165,11 +165,11 @@ class Ahead(Line):
         section = Section.of_bytes(snapshot)
         if "speculation" not in section.values or "certain" not in section.arrays:
             raise SnapshotError("the snapshot is not of a matcher with speculation= whose query counts or chooses")
-        with reading():
-            began = "given" in section.arrays
-            given = section.table("given") if began else None
-            settled = [section.table("settled")] if began else []
         self._certain.restore(section.arrays["certain"].tobytes())
+        given, settled = None, []
+        if "given" in section.arrays:
+            schema = self._certain.layout.schema()
+            given, *settled = (section.table(name).cast(schema) for name in ("given", "settled"))
         self._given, self._settled = given, [table for table in settled if table.num_rows]
 
 

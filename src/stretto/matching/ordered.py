@@ -837,12 +837,12 @@ class Ordered(Line):
                 )
         with reading():
             run.load(section)
-            self.history.load(section.sub("history"))
+            self.history.load(section.sub("history"), run.rows, self.layout.kinds)
             if self.sorter is not None:
                 self.sorter.load(section.sub("sorter"))
-                self.arrivals = Arrivals.of(section)
-        self.life.finished = header["finished"]
-        self.history.kept = header["kept"]
+                self.arrivals = Arrivals.of(section, run.rows)
+        self.life.finished = section.flag("finished")
+        self.history.kept = section.count("kept", most=self.history.rows)
         self.unknown = frozenset(header.get("unknown", ()))
 
     def _identity(self, run: Run) -> dict[str, Any]:

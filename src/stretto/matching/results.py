@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +29,8 @@ from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.engines.timeouts import refuse_timeouts
-from stretto.errors import OptionError
-from stretto.frame import Section
+from stretto.errors import OptionError, SnapshotError
+from stretto.frame import Section, check_columns
 from stretto.matching.returns import Rows, computed_columns
 from stretto.matching.totals import TotalsLayout, window_columns, window_type
 from stretto.query.passes.bind import BoundQuery
@@ -57,6 +58,17 @@ class TableRows:
         return self._rows.take(positions, columns)
 
 
+@contextmanager
+def _held(restored: bool) -> Iterator[None]:
+    """Within it, events of a match are looked up, which one that was restored may not have."""
+    try:
+        yield
+    except IndexError as error:
+        if not restored:
+            raise
+        raise SnapshotError("the snapshot was damaged: a match holds an event that it does not have") from error
+
+
 class History:
     """The events of a stream that a match may still hold: pieces of the batches that went by."""
 
@@ -67,6 +79,7 @@ class History:
         self.kept = 0  #: how many rows were left when last those were kept that partial matches hold
         self._joined: tuple[I64, pa.Table] | None = None
         self._rows: Gatherer | None = None  # over what is joined
+        self._restored = False
 
     def append(self, positions: I64, table: pa.Table) -> None:
         """Keep the next events; ``positions`` ascend."""
@@ -79,12 +92,14 @@ class History:
         """The same events, of which each goes on by itself."""
         made = History(self.columns)
         made.pieces, made.rows, made.kept = list(self.pieces), self.rows, self.kept
+        made._restored = self._restored
         return made
 
     def frozen(self) -> History:
         """The events of now, whatever goes on."""
         made = History(self.columns)
         made.append(*self.joined())
+        made._restored = self._restored
         return made
 
     def forget(self, oldest: int) -> None:
@@ -131,13 +146,13 @@ class History:
         if positions.size:
             section.put_table("table", table)
 
-    def load(self, section: Section) -> None:
-        """Take over, from the beginning, what :meth:`save` wrote."""
+    def load(self, section: Section, rows: int, kinds: Mapping[str, pa.DataType]) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote of a stream of so many rows with columns of some types."""
+        self._restored = True
         if "table" in section.arrays:
             table = section.table("table")
-            self.append(section.numbers("positions", size=table.num_rows, least=0, rising=True), table)
-            if missing := set(self.columns).difference(table.column_names):
-                raise ValueError(f"the events have no columns {sorted(missing)}")
+            self.append(section.numbers("positions", size=table.num_rows, least=0, below=rows, rising=True), table)
+            check_columns(table, {name: kinds[name] for name in self.columns or table.column_names})
 
     def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
         self.pieces = pieces
@@ -164,7 +179,8 @@ class History:
     def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
         if self._rows is None:
             self._rows = Gatherer(self._table())
-        return self._rows.take(self._places(positions), columns)
+        with _held(self._restored):
+            return self._rows.take(self._places(positions), columns)
 
     def _places(self, positions: I64) -> I64:
         """Where the events at some positions are among those that are kept."""
@@ -203,12 +219,14 @@ class Arrivals:
         self._first = first  # position of the oldest
         self._rows = np.zeros(0, np.int64) if rows is None else rows
         self._begin, self._end = 0, self._rows.size
+        self._restored = False
 
     def __len__(self) -> int:
         return self._end - self._begin
 
     def __getitem__(self, positions: Any) -> Any:
-        return self._rows[positions + (self._begin - self._first)]
+        with _held(self._restored):
+            return self._rows[positions + (self._begin - self._first)]
 
     def append(self, rows: I64) -> None:
         """The next events."""
@@ -233,7 +251,9 @@ class Arrivals:
 
     def copy(self) -> Arrivals:
         """The same rows, of which each goes on by itself."""
-        return Arrivals(*self.kept())
+        made = Arrivals(*self.kept())
+        made._restored = self._restored
+        return made
 
     def kept(self) -> tuple[int, I64]:
         """The position of the oldest event, and the rows from there on."""
@@ -244,9 +264,13 @@ class Arrivals:
         section.values["arrivals"], section.arrays["arrivals"] = self.kept()
 
     @classmethod
-    def of(cls, section: Section) -> Arrivals:
-        """What :meth:`save` wrote."""
-        return cls(section.values["arrivals"], section.arrays["arrivals"].astype(np.int64))
+    def of(cls, section: Section, rows: int) -> Arrivals:
+        """What :meth:`save` wrote of so many events."""
+        found = cls(section.count("arrivals", most=rows), section.numbers("arrivals", least=0))
+        if found._first + len(found) != rows:
+            raise ValueError(f"there are arrivals of {found._first + len(found)} events, not of {rows}")
+        found._restored = True
+        return found
 
     @property
     def nbytes(self) -> int:

@@ -634,7 +634,7 @@ class Revising(Line):
                 )
         self._load(Section.of_bytes(section.arrays["operator"].tobytes()))
         self._layout = MatchLayout(self._layout.layout, self._layout.marks)
-        self._layout.history.load(section)
+        self._layout.history.load(section, self.run.rows, self._layout.layout.kinds)
 
     def _load(self, section: Section) -> None:
         header = section.values

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.budget import Budget
 from stretto.dataflow.node import Groups, Node, S, Unary, payload_type
 from stretto.dataflow.operators.lifetime import Lifetime
 from stretto.dataflow.operators.operator import Operator
+from stretto.dataflow.run.kept import rows_of
 from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
 from stretto.dataflow.run.values import Strings, arrays, words
-from stretto.errors import OptionError
+from stretto.errors import LimitError, OptionError
 from stretto.events import Schema
 from stretto.frame import Section
 from stretto.languages.afa.builder import AFA
@@ -221,9 +223,9 @@ class Recognizer(Operator):
     def receive(self, port: int, rows: Rows) -> Rows:
         """Matches that begin or cease to be, where the matcher revises; else events wait."""
         if self.revises:
-            signs = np.repeat(np.sign(rows[:, WEIGHT]), np.abs(rows[:, WEIGHT]))
-            table = self._table(np.repeat(rows, np.abs(rows[:, WEIGHT]), axis=0))
-            return self._rows(self._matcher.push(table.append_column("sign", pa.array(signs.astype(np.int8)))))
+            each = self._one_by_one(rows, np.abs(rows[:, WEIGHT]))
+            signs = np.sign(each[:, WEIGHT]).astype(np.int8)
+            return self._rows(self._matcher.push(self._table(each).append_column("sign", pa.array(signs))))
         self.waiting = np.concatenate([self.waiting, rows])
         return empty(self.width)
 
@@ -235,7 +237,7 @@ class Recognizer(Operator):
             events = combined(self.waiting)
             ready = events[events[:, VS] < time]
             self.waiting = events[events[:, VS] >= time]
-            ready = np.repeat(ready, np.maximum(ready[:, WEIGHT], 0), axis=0)
+            ready = self._one_by_one(ready, np.maximum(ready[:, WEIGHT], 0))
             ready = ready[np.argsort(ready[:, VS], kind="stable")]
             parts = [self._matcher.push(self._table(ready))] if len(ready) else []
             if time == FOREVER:
@@ -246,6 +248,19 @@ class Recognizer(Operator):
     def due(self) -> Rows:
         found, self._due = self._due, empty(self.width)
         return found
+
+    def _one_by_one(self, rows: Rows, times: Rows) -> Rows:
+        """Rows as often as they are there.
+
+        Raises
+        ------
+        LimitError
+            They take more memory than a result may.
+        """
+        budget, count = Budget(), int(times.sum())
+        if not budget.holds(count, 8 * rows.shape[1] * count):
+            raise LimitError(f"{self.label}: {count:,} events, equal ones included, go over the budget of {budget}")
+        return np.repeat(rows, times, axis=0)
 
     def _table(self, rows: Rows) -> pa.Table:
         columns = arrays(rows, self.node.input.schema, PAYLOAD, self.strings)
@@ -284,5 +299,5 @@ class Recognizer(Operator):
         section.arrays["matcher"] = np.frombuffer(self._matcher.snapshot(), np.uint8)
 
     def load(self, section: Section) -> None:
-        self.waiting = np.array(section.arrays["waiting"], np.int64).reshape(-1, self.waiting.shape[1])
+        self.waiting = rows_of(section, "waiting", self.waiting.shape[1])
         self._matcher.restore(section.arrays["matcher"].tobytes())

@@ -19,10 +19,14 @@ before the outer one turns again. What leaves it has its level in the outer loop
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from stretto.dataflow.operators.operator import Pass
+from stretto.dataflow.run.kept import checked_time
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Speculative
 from stretto.dataflow.run.rows import LEVEL, NEVER, VS, WEIGHT, Rows, combined
@@ -211,14 +215,25 @@ class FlyingFixpoint(Turning):
 
     def load(self, section: Section) -> None:
         """Take what :meth:`save` wrote."""
-        for name in _PLAIN:
-            setattr(self, name, section.values[name])
-        self.external = {(vertex, port): time for vertex, port, time in section.values["external"]}
-        self.back = dict(section.values["back"])
+        for name, read in _PLAIN.items():
+            setattr(self, name, read(section, name))
+        ports = {(vertex.number, port) for vertex in self.members for port in range(vertex.operator.ports)}
+        self.external = {(vertex, port): checked_time(time) for vertex, port, time in section.values["external"]}
+        self.back = {place: checked_time(time) for place, time in section.values["back"]}
+        if not ports.issuperset(self.external) or not set(range(len(self.fixpoints))).issuperset(self.back):
+            raise ValueError("a loop knows of vertices that it does not have")
 
 
-#: What a loop knows that JSON can write as it is.
-_PLAIN = ("definite", "flying", "parked", "earliest", "highest", "again", "speculated", "promoted", "disturbed")
+def _time(section: Section, name: str) -> int:
+    return checked_time(section.values[name])
+
+
+#: What a loop knows that JSON can write as it is, and how it is read.
+_PLAIN: dict[str, Callable[[Section, str], Any]] = {
+    **dict.fromkeys(("definite", "earliest", "highest", "again"), _time),
+    **dict.fromkeys(("speculated", "promoted"), Section.count),
+    **dict.fromkeys(("flying", "parked", "disturbed"), Section.flag),
+}
 
 
 class FixpointVertex(Vertex):

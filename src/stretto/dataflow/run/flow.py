@@ -379,7 +379,7 @@ class Dataflow:
         _as_sections(whole)
         self._strings.load(whole.values["strings"])
         self._time = None if whole.values.get("time") is None else whole.schema("time").field(0).type
-        self._steps, self._events = whole.values["counts"]
+        self._steps, self._events = whole.counts("counts", 2)
         for one, section in self._graph.sections(whole):
             one.load(section)
 

@@ -16,7 +16,7 @@ from stretto.dataflow.run.code import Program, Step
 from stretto.dataflow.run.events import Inputs, Outputs
 from stretto.dataflow.run.fixpoint import FixpointVertex, FlyingFixpoint
 from stretto.dataflow.run.history import last_end
-from stretto.dataflow.run.kept import rows_of
+from stretto.dataflow.run.kept import checked_time, rows_of
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite
 from stretto.dataflow.run.rows import NEVER, PAYLOAD, Rows, empty
@@ -63,7 +63,7 @@ class Input:
 
     def load(self, section: Section) -> None:
         """Take what :meth:`save` wrote."""
-        self.definite = section.values["definite"]
+        self.definite = checked_time(section.values["definite"])
         if self.events is not None:
             index = self.events.index
             index.load(rows_of(section, "events", index.rows.shape[1]))
@@ -113,7 +113,7 @@ class Output(Vertex):
         super().load(section)
         self.events.index.load(self.kept(section, "events"))
         self.events.owed = self.kept(section, "owed")
-        self.collected = [self.kept(section, f"collected.{at}") for at in range(section.values["collected"])]
+        self.collected = [self.kept(section, f"collected.{at}") for at in range(section.count("collected"))]
 
 
 class Graph:
@@ -340,6 +340,7 @@ class Graph:
             elif reader.loop is vertex.loop:
                 _loop(vertex, vertex.recursive, reader, port)
             else:
+                reader.widths[port] = vertex.operator.width
                 vertex.recursive.outside.append((reader, port))
 
 
@@ -352,6 +353,7 @@ def _pass(node: plan.Node, label: str) -> Pass:
 
 
 def _link(vertex: Vertex, reader: Vertex, port: int) -> None:
+    reader.widths[port] = vertex.operator.width
     if vertex.loop is not None and vertex.loop is reader.loop:
         _loop(vertex, vertex.out, reader, port)
     else:
@@ -360,6 +362,7 @@ def _link(vertex: Vertex, reader: Vertex, port: int) -> None:
 
 def _loop(vertex: Vertex, out: Multicast, reader: Vertex, port: int) -> None:
     """Let a vertex of the same loop read."""
+    reader.widths[port] = vertex.operator.width
     out.inside.append((reader, port))
     reader.looped.add(port)
     assert vertex.loop is not None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.run.kept import rows_of
+from stretto.dataflow.run.kept import checked_time, rows_of
 from stretto.dataflow.run.levels import Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.run.rows import LEVEL, NEVER, Rows, moved
@@ -98,6 +98,8 @@ class Vertex:
         Its ports that are fed from the same loop.
     scope
         Which of the loops that stand in each other it stands in.
+    widths
+        Of ports that other vertices feed: how many words their rows have.
     masks
         Of ports that are fed from a deeper loop than its own: which fields of their levels count here.
     out
@@ -109,6 +111,7 @@ class Vertex:
         self.operator = operator
         self.loop: Turning | None = None
         self.looped: set[int] = set()
+        self.widths: dict[int, int] = {}
         self.masks: dict[int, int] = {}
         self.scope = Scope()
         self.out = Multicast()
@@ -254,16 +257,20 @@ class Vertex:
     def load(self, section: Section) -> None:
         """Take what :meth:`save` wrote."""
         state = section.values
+        if len(state["definite"]) != self.operator.ports:
+            raise ValueError(f"there are punctuations of {len(state['definite'])} ports")
         self.operator.definite = list(state["definite"])
         self.promised, self.turn, self.guessed = state["promised"], state["turn"], dict(state["guessed"])
         for one in (*self.operator.definite, self.promised, *self.guessed.values()):
-            if type(one) is not int or not NEVER <= one < 1 << 63:
-                raise ValueError(f"{one!r} is no time")
-        if not 0 <= self.turn <= len(self.queues):
+            checked_time(one)
+        if type(self.turn) is not int or not 0 <= self.turn < max(1, len(self.queues)):
             raise ValueError(f"there is no queue {self.turn!r}")
+        if not self.looped.issuperset(self.guessed):
+            raise ValueError(f"there are guesses at {sorted(self.guessed)}")
         for port, (queue, messages) in enumerate(zip(self.queues, state["queues"], strict=True)):
             queue.clear()
-            queue.extend(_read(message, section, f"{port}.{at}") for at, message in enumerate(messages))
+            width = self.widths.get(port, self.operator.width)
+            queue.extend(_read(message, section, f"{port}.{at}", width) for at, message in enumerate(messages))
         self.operator.load(section.sub("operator"))
 
     def kept(self, section: Section, name: str) -> Rows:
@@ -291,14 +298,15 @@ def _written(message: Message, section: Section, name: str) -> list[Any]:
             return ["ep", *port, time]
 
 
-def _read(written: list[Any], section: Section, name: str) -> Message:
+def _read(written: list[Any], section: Section, name: str, width: int) -> Message:
+    """A message that :func:`_written` wrote, of rows with so many words."""
     match written:
-        case ["data", width]:
+        case ["data", its] if its == width:
             return Data(rows_of(section, name, width))
         case ["dp", time]:
-            return Definite(time)
+            return Definite(checked_time(time))
         case ["sp", time]:
-            return Speculative(time)
-        case ["ep", vertex, port, time]:
-            return External((vertex, port), time)
+            return Speculative(checked_time(time))
+        case ["ep", int(vertex), int(port), time]:
+            return External((vertex, port), checked_time(time))
     raise ValueError(f"no message: {written}")

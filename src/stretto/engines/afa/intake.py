@@ -28,7 +28,7 @@ from stretto.errors import DataError
 from stretto.query import predicate
 from stretto.query.afa import Kind
 from stretto.query.typing import kind_of
-from stretto.times import as_times
+from stretto.times import as_times, shown_time
 from stretto.times import ticks as ticks_of
 
 I64 = NDArray[np.int64]
@@ -245,7 +245,7 @@ class AfaIntake:
         """A time as users write it."""
         if self.time_kind is None or pa.types.is_integer(self.time_kind) or abs(tick) >= s.FOREVER:
             return tick
-        return as_times(np.array([tick]), self.time_kind)[0].as_py()
+        return shown_time(as_times(np.array([tick]), self.time_kind)[0])
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:

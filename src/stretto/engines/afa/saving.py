@@ -12,7 +12,7 @@ from stretto.engines.afa import structure as s
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.state import TRAIL_ARRAYS, AfaState
 from stretto.engines.afa.stepping import AfaStepping
-from stretto.errors import SnapshotError
+from stretto.errors import OptionError, SnapshotError
 from stretto.frame import Section
 from stretto.query.afa import Afa, Arc, Emit, UserFunction
 from stretto.query.typing import kind_of
@@ -91,27 +91,31 @@ def load(run: AfaStepping, section: Section) -> None:
     assert program.texts is not None
     afa = run.given_as
     own = {arc.id: arc for arc in afa.arcs}
-    arcs = [
-        replace(own[one["id"]] if one["own"] else program.texts.arc(one), since=one["since"], until=one["until"])
-        for one in values["arcs"]
-    ]
+    try:
+        arcs = [
+            replace(own[one["id"]] if one["own"] else program.texts.arc(one), since=one["since"], until=one["until"])
+            for one in values["arcs"]
+        ]
+    except OptionError as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from error
     finals = {name: Emit(emit) for name, emit in values["finals"].items()}
     now = replace(afa, arcs=tuple(arcs), finals=finals)
     run.begin(Compiled(now, program.roles, program.marks, program.texts), values["ignores"])
     run.given_as = afa
     state = run.state
     state.registers[list(_COUNTERS)] = arrays["counters"]
-    run.rows = values["rows"]
+    run.rows = section.count("rows")
     there = section.sub("tables")
     sides = [name for name in (*there.values, *there.arrays) if name.startswith("side.")]
     run.side = [batch for name in sides for batch in there.table(name).to_batches()]
-    if arrays["pending"].size:
-        rows = arrays["pending"].astype(np.int64).reshape(-1, state.out.rows.shape[1])
-        run.found = [(rows, arrays["pending.cells"].astype(np.int64))]
     if run.keys is not None:
         run.keys.load(section.sub("keys"))
         run.key_values = there.table("keys").to_batches()
+        if sum(batch.num_rows for batch in run.key_values) != len(run.keys):
+            raise ValueError("there are other keys than numbers of them")
         state.fit_partitions(len(run.keys))
+    if arrays["pending"].size:
+        run.found = [_pending(run, section)]
     old, new = run.names.load(section)
     if run.trail >= 0:
         trails = arrays["trail_row"].size
@@ -121,6 +125,19 @@ def load(run: AfaStepping, section: Section) -> None:
     _load_partial(run, section, old, new)
     for time, text in values["predicated"]:
         run.predicated[run.code.plain(program.texts.condition(text))] = time, text
+
+
+def _pending(run: AfaStepping, section: Section) -> tuple[I64, I64]:
+    """Output that was not handed over."""
+    rows = section.numbers("pending").reshape(-1, run.state.out.rows.shape[1])
+    # The end of a window has the row −1.
+    cells = section.numbers("pending.cells", least=-1, below=run.rows)
+    parts, length = 1 if run.keys is None else len(run.keys), rows[:, s.LENGTH]
+    places = rows[:, [s.FROM, s.TO]]
+    fits = ((rows[:, s.PART] >= 0) & (rows[:, s.PART] < parts)).all() and ((places >= -1) & (places < run.rows)).all()
+    if not fits or (length < 0).any() or (length > cells.size).any() or length.sum() != cells.size:
+        raise ValueError("output that was not handed over is of other events")
+    return rows, cells
 
 
 def _load_events(run: AfaStepping, section: Section, old: I64, new: I64) -> None:
@@ -141,7 +158,9 @@ def _load_events(run: AfaStepping, section: Section, old: I64, new: I64) -> None
     if part.min() < 0 or part.max() >= state.parts.first.size or np.count_nonzero(~same) != np.unique(part).size - 1:
         raise ValueError("events are of no partition")
     le, seq = X[slots, s.LE], X[slots, s.SEQ]
-    if (same & ((le[1:] < le[:-1]) | ((le[1:] == le[:-1]) & (seq[1:] < seq[:-1])))).any():
+    if (X[slots, s.ROW] < -1).any() or (X[slots, s.ROW] >= run.rows).any():
+        raise ValueError("events are of no row")
+    if (same & ((le[1:] < le[:-1]) | ((le[1:] == le[:-1]) & (seq[1:] <= seq[:-1])))).any():
         raise ValueError("events of a partition are not in order")
     X[slots[1:], s.PREV] = np.where(same, slots[:-1], s.NIL)
     X[slots[:-1], s.BEHIND] = np.where(same, slots[1:], s.NIL)
@@ -188,6 +207,11 @@ def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> Non
             places[number] = tables.quiet(plain) if quiet else plain
     if ((P[s.STATE, numbers] < 0) | (P[s.STATE, numbers] >= places.size)).any():
         raise ValueError("partial matches are in no state")
+    first = P[s.START, numbers]
+    if (first < -1).any() or (first >= run.rows).any():
+        raise ValueError("partial matches begin with no row")
+    if run.roles.provenance and not _begins_before(X, first, np.repeat(np.arange(1, held + 1), sizes)):
+        raise ValueError("the first events of partial matches are not there")
     if run.trail >= 0:
         trails = P[s.REG + run.trail, numbers]
         if ((trails < 0) | (trails > state.registers[s.TRAILS])).any():
@@ -214,6 +238,13 @@ def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> Non
         P[extra + s.UNTIL_LE : extra + s.UNTIL_SEQ + 1, numbers] = arrays["until"].astype(np.int64).reshape(2, -1)
         P[extra + s.OPEN, numbers] = -1
         _reopen(state, numbers[section.numbers("open", size=count) != 0])
+
+
+def _begins_before(X: I64, rows: I64, homes: I64) -> bool:
+    """Whether the events of some rows come before, or are, those at slots, in the same partitions."""
+    slots = 1 + np.argsort(X[1 : homes[-1] + 1, s.ROW], kind="stable")
+    first = slots[np.minimum(np.searchsorted(X[slots, s.ROW], rows), slots.size - 1)]
+    return bool(((X[first, s.ROW] == rows) & (X[first, s.OF] == X[homes, s.OF]) & (first <= homes)).all())
 
 
 def _kept(state: AfaState, slots: I64) -> NDArray[Any]:

@@ -164,7 +164,8 @@ class LatestRunner(Intake):
 
     def load(self, section: Section) -> None:
         """Take over a state that :meth:`save` wrote."""
-        self.state.load(section, self._load_intake(section))
+        keys = self._load_intake(section)
+        self.state.load(section, keys, self.rows)
 
     def unlisted(self) -> Unlisted | None:
         """None: an event completes one match at most."""

@@ -126,10 +126,11 @@ class LatestState:
     def _lengths(self, chain: NDArray[Any]) -> I64:
         return np.where(chain[:, 1] < 0, self.steps, chain[:, 1] + 1)
 
-    def load(self, section: Section, keys: int) -> None:
-        """Take over what :meth:`save` wrote."""
+    def load(self, section: Section, keys: int, rows: int) -> None:
+        """Take over what :meth:`save` wrote of a stream of so many rows."""
         arrays = {name: array.astype(np.int64) for name, array in section.arrays.items() if name != "words"}
-        position, steps = arrays["positions"], section.numbers("chains.step", least=-1, below=self.steps)
+        position = section.numbers("positions", least=0, below=rows)
+        steps = section.numbers("chains.step", least=-1, below=self.steps)
         lengths = section.numbers("chains.length", size=steps.size)
         if (lengths != np.where(steps < 0, self.steps, steps + 1)).any() or int(lengths.sum()) != position.size:
             raise ValueError("chains have other lengths")
@@ -180,9 +181,10 @@ class SampleState(LatestState):
         section.arrays["samples.number"] = self.by_key.number[:keys].ravel()
         section.arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
 
-    def load(self, section: Section, keys: int) -> None:
-        """Take over what :meth:`save` wrote."""
+    def load(self, section: Section, keys: int, rows: int) -> None:
+        """Take over what :meth:`save` wrote of a stream of so many rows."""
         self.fit(keys)
+        section.numbers("samples.position", least=0, below=max(1, rows))
         section.numbers("samples.number", size=keys * (self.steps + 1), least=0, below=self.steps + 1)
         for name, array in self.by_key._asdict().items():
             array[:keys] = section.arrays[f"samples.{name}"].reshape((keys, *array.shape[1:]))
@@ -209,11 +211,11 @@ class JoinState(LatestState):
         section.arrays["joined.position"] = self.by_key.position[:keys].ravel()
         section.arrays["counts"] = self.registers[[s.VISITED, s.TRIGGERS, s.LOW]]
 
-    def load(self, section: Section, keys: int) -> None:
-        """Take over what :meth:`save` wrote."""
+    def load(self, section: Section, keys: int, rows: int) -> None:
+        """Take over what :meth:`save` wrote of a stream of so many rows."""
         self.fit(keys)
         position, number = self.by_key
-        position[:keys] = section.arrays["joined.position"].reshape(keys, self.steps)
+        position[:keys] = section.numbers("joined.position", least=-1, below=rows).reshape(keys, self.steps)
         number[:] = (position >= 0).sum(axis=1)
         self.registers[s.LIVE] = number.sum()
         self.registers[[s.VISITED, s.TRIGGERS, s.LOW]] = section.arrays["counts"]

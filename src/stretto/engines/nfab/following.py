@@ -92,7 +92,7 @@ class FollowingState(following.FollowingState, NfabState):
         count = int(section.numbers("firsts.used", size=1, least=0)[0])
         section.numbers("firsts.part", size=count, least=0, below=max(1, self.parts.size.size))
         section.numbers("firsts.node", size=count, least=s.NIL, below=int(self.registers[s.HEAD]))
-        section.numbers("firsts.length", size=count, least=0)
+        self._check_lengths(section.numbers("firsts.node"), section.numbers("firsts.length", size=count))
         followed = self.runs.V[1 : 1 + section.arrays["runs.state"].size, -2]
         if ((followed < NONE) | (followed >= count)).any():
             raise ValueError("a run follows a first event that is not there")
@@ -101,6 +101,18 @@ class FollowingState(following.FollowingState, NfabState):
             known = section.numbers(f"firsts.{name}", size=1 if name == "used" else count)
             array[: known.size] = known
         self.load_firsts(section)
+
+    def _check_lengths(self, node: NDArray[np.int64], length: NDArray[np.int64]) -> None:
+        """Raise unless so many events lead to some nodes. O(their events)."""
+        nodes, found, own = self.nodes, np.zeros_like(length), np.arange(node.size)
+        while node.size:
+            own, node = own[node != s.NIL], node[node != s.NIL]
+            found[own] += 1
+            if (nodes.label[node] < 0).any():
+                raise ValueError("a first event leads to a node without one")
+            node = nodes.previous[node]
+        if (found != length).any():
+            raise ValueError("the partial matches of first events have other lengths")
 
 
 def _room_for(size: int) -> Firsts:

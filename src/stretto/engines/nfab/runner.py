@@ -171,7 +171,9 @@ class NfabRunner(Intake):
         machine = self.program.machine
         section.numbers("nodes.label", below=machine.kleene.size + machine.left.size)
         section.numbers("runs.state", below=2 * machine.ways.component.size)
-        self.state.load(section, self._load_intake(section), self.program.conditions.values.slots)
+        partitions = self._load_intake(section)
+        section.numbers("nodes.position", least=0, below=self.rows)
+        self.state.load(section, partitions, self.program.conditions.values.slots)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.

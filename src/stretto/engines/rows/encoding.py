@@ -103,6 +103,15 @@ class Encoder:
         for group, table in self.tables.items():
             table.load(section.sub(str(group)))
 
+    def check(self, words: I64, known: Bits) -> None:
+        """Raise unless the words of rows are those of values that there are."""
+        for at, one in enumerate(self.columns):
+            if (
+                one.rank in self.tables
+                and not ((words[at] >= 0) & (words[at] < len(self.tables[one.rank])))[known[at]].all()
+            ):
+                raise ValueError("rows have values that there are not")
+
 
 def _is_number(kind: pa.DataType) -> bool:
     """Whether values are integers of 64 bits in the same order."""

@@ -46,12 +46,16 @@ from stretto.errors import DataError, SnapshotError
 from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
+from stretto.times import shown_time
 
 #: Rows are read in pieces of this many: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
 
 #: Room for fewer matches grows when it is full, and is not emptied: each time that it is costs some hundred calls.
 FEW = 1 << 11
+
+#: No partition has more rows.
+MOST_ROWS = 1 << 62
 
 #: Before any time.
 BEFORE_ALL = -(1 << 62)
@@ -215,7 +219,7 @@ class RowRun:
         if self.late_policy == "error":
             at = int(fits.argmin())
             self.rows -= table.num_rows
-            shown = ", ".join(f"{one.column} = {table.column(one.column)[at].as_py()!r}" for one in query.order_by)
+            shown = ", ".join(f"{one.column} = {shown_time(table.column(one.column)[at])!r}" for one in query.order_by)
             if behind[at]:
                 raise DataError(
                     f"row {self.rows + at} is late: {shown}, and advance() has passed that time; advance no "
@@ -597,22 +601,21 @@ class RowRun:
         self.keys.load(section.sub("keys"))
         self._make_room_for_partitions()
         self.encoder.load(section.sub("encoder"))
-        self.rows, self.late, self.reached = values["rows"], values["late"], values["reached"]
+        self.rows, self.late, self.reached = section.count("rows"), section.count("late"), section.measure("reached")
         table = section.table("held")
         self.held = [table.cast(self._nothing(0).schema)]
         self._make_room(table.num_rows)
         self.size = self.kept = table.num_rows
         self._check(section)
-        for name, array in self.state._asdict().items():
-            if earlier and name == "limit":
-                array[: self.size] = _nothing_known(self.related)
-            else:
-                array[: self.size] = arrays[f"row.{name}"].reshape(self.size, *array.shape[1:])
-        for name, array in self.parts._asdict().items():
-            array[: self.partitions] = 0 if earlier and name == "ways" else arrays[f"part.{name}"]
+        added = {"row.limit": _nothing_known(self.related), "part.ways": 0} if earlier else {}
+        for kind, fields, count in (("row", self.state, self.size), ("part", self.parts, self.partitions)):
+            for field, array in fields._asdict().items():
+                name = f"{kind}.{field}"
+                array[:count] = added[name] if name in added else arrays[name].reshape(count, *array.shape[1:])
         kept = np.append(np.arange(self.size), self.words.shape[1] - 1)
-        self.words[:, kept] = arrays["words"].reshape(-1, kept.size)
+        self.words[:, kept] = section.numbers("words").reshape(-1, kept.size)
         self.known[:, kept] = arrays["known"].reshape(-1, kept.size)
+        self.encoder.check(self.words[:, kept], self.known[:, kept])
         if earlier:
             return
         keys = section.numbers("failed").reshape(-1, self.failed.key.shape[1])
@@ -626,12 +629,34 @@ class RowRun:
         after = section.numbers("row.after", size=size, least=0, below=size)
         if ((after <= own) & (after != 0))[1:].any():
             raise ValueError("a row is behind a later one")
-        section.numbers("row.before", size=size, least=0, below=np.maximum(own, 1))
+        before = section.numbers("row.before", size=size, least=0, below=np.maximum(own, 1))
+        linked = own[after != 0]
+        if (before[after[linked]] != linked).any() or (after[before[own[before != 0]]] != own[before != 0]).any():
+            raise ValueError("the rows before and behind each other are others")
+        self._check_partitions(section, after)
         section.numbers("row.position", size=size, least=-1, below=positions)
         section.numbers("row.edge", size=size, least=0, below=positions + 2)
-        for name in ("newest", "start", "tip"):
-            section.numbers(f"part.{name}", size=self.partitions, least=0, below=size)
         section.numbers("part.edge", size=self.partitions, least=0, below=positions + 2)
+
+    def _check_partitions(self, section: Section, after: I64) -> None:
+        """Raise unless rows are numbered one by one in their partitions, which stand at rows of their own."""
+        size, partitions, part = self.size, np.arange(self.partitions), section.arrays["row.partition"]
+        ordinal = section.numbers("row.ordinal", size=size, least=0)
+        came = section.numbers("part.came", size=self.partitions, least=0, below=MOST_ROWS)
+        section.numbers("part.number", size=self.partitions, least=0, below=came + 1)
+        newest, start, tip = (
+            section.numbers(f"part.{name}", size=self.partitions, least=0, below=size)
+            for name in ("newest", "start", "tip")
+        )
+        linked = np.flatnonzero(after)
+        fits = (part[after[linked]] == part[linked]).all() and (ordinal[after[linked]] == ordinal[linked] + 1).all()
+        for held in (newest, start, tip):
+            fits &= bool(((part[held] == partitions) | (held == 0)).all())
+        fits &= bool(((ordinal[newest] == came - 1) | (newest == 0)).all())
+        fits &= bool(((after[newest] == 0) | (newest == 0)).all())
+        fits &= bool(((ordinal[tip] >= ordinal[start]) & (start != 0) | (tip == 0)).all())
+        if not fits:
+            raise ValueError("the rows of partitions are not numbered one by one")
 
 
 def _nothing_known(programs: Programs) -> int:

@@ -15,7 +15,7 @@ from stretto.columns.arrays import numbers_of, reals_of_decimals, roomy, valid_o
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.columns.vectorized import computed
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, Reached
 from stretto.engines.shared import picks as k
 from stretto.engines.shared.counting import Counts
 from stretto.engines.shared.foremost import Held, Rows
@@ -377,26 +377,30 @@ class Choice:
         if self.groups is not None:
             self.groups.save(section.sub("groups"))
 
-    def load(self, section: Section) -> None:
-        """Take over, from the beginning, what :meth:`save` wrote."""
-        position = section.arrays["position"].astype(np.int64)
+    def load(self, section: Section, run: Reached) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote of a run."""
+        position = section.numbers("position", least=0, below=run.rows, rising=True)
         values, count = self.picker.values, position.size
         values = _with_room(values, count)
-        values.position[:count], values.time[:count] = position, section.arrays["time"].astype(np.int64)
+        time = section.numbers("time", size=count)
+        reached = np.inf if run.last_measure is None else run.last_measure
+        if (time[1:] < time[:-1]).any() or (count and time[-1] > reached):
+            raise ValueError("the times of events fall")
+        values.position[:count], values.time[:count] = position, time
         values.value[:count] = section.arrays["value"].astype(self.scores).reshape(count, values.value.shape[1])
         self.picker = self.picker._replace(values=values)
         self.picker.registers[k.EVENTS] = count
-        self.held.load(section.sub("held"))
         if self.groups is not None:
             self.groups.load(section.sub("groups"))
             self._fit_groups()
+        self.held.load(section.sub("held"), run.rows, values.holds.shape[0])
         self._raise_bounds()
 
-    def take_over(self, old: Choice, unknown: frozenset[str]) -> None:
+    def take_over(self, old: Choice, unknown: frozenset[str], run: Reached) -> None:
         """Go on where the choice of the same query over columns of narrower types stands."""
         there = Section()
         old.save(there)
-        self.load(there)
+        self.load(there, run)
 
 
 def _exactly(array: pa.Array, known: NDArray[np.bool_], factor: int) -> I64:

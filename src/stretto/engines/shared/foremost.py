@@ -223,11 +223,13 @@ class Held:
         """Write the matches."""
         section.arrays |= {name: array.copy() for name, array in self.rows._asdict().items()}
 
-    def load(self, section: Section) -> None:
-        """Take over what :meth:`save` wrote."""
-        found = {name: section.arrays[name].astype(np.int64) for name in Rows._fields if name not in ("mark", "score")}
-        mark, score = section.arrays["mark"].astype(np.int32), section.arrays["score"].astype(self.scores)
-        self._rows = Rows(mark=mark, score=score, **found)
+    def load(self, section: Section, rows: int, marks: int) -> None:
+        """Take over what :meth:`save` wrote, of a stream of so many rows, with so many marks."""
+        found, score = Matches.kept(section, rows, marks), section.arrays["score"].astype(self.scores)
+        group, window = (section.numbers(name, size=found.start.size) for name in ("group", "window"))
+        if score.size != found.start.size or (window[1:] < window[:-1]).any() or (group < 0).any():
+            raise ValueError("the matches that are held are not in order")
+        self._rows = Rows(*found[:5], score, group, window)
         self._count = self._settled = self._rows.start.size
 
     @property

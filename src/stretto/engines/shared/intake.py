@@ -97,8 +97,14 @@ class Intake:
     CURSOR: ClassVar[int]
     VISITED: ClassVar[int]
     TRIGGERS: ClassVar[int]
-    #: What a snapshot says of the stream so far, beside arrays.
-    SCALARS: ClassVar[tuple[str, ...]] = ("rows", "late", "last_time", "last_measure", "swept_at")
+    #: What a snapshot says of the stream so far, beside arrays, and how each is read.
+    SCALARS: ClassVar[dict[str, Callable[[Section, str], Any]]] = {
+        "rows": Section.count,
+        "late": Section.count,
+        "last_time": Section.measure,
+        "last_measure": Section.measure,
+        "swept_at": Section.count,
+    }
     state: Counting
 
     def __init__(
@@ -508,6 +514,9 @@ class Intake:
 
     def _load_intake(self, section: Section) -> int:
         """Take over what :meth:`_save_intake` wrote; how many partitions there are."""
+        scalars = Section(section.values["scalars"])
+        for name, read in self.SCALARS.items():
+            setattr(self, name, read(scalars, name))
         partitions = section.count("partitions")
         self.counter = np.resize(section.numbers("counter", least=0)[:partitions], max(1, partitions))
         for name, table in self._tables().items():
@@ -518,12 +527,6 @@ class Intake:
             self.measured.load(section.sub("measured"))
         if partitions < self.partitions:
             raise ValueError(f"there are {self.partitions} partitions, not {partitions}")
-        Section(section.values["scalars"]).count("rows")
-        for name in self.SCALARS:
-            value = section.values["scalars"][name]
-            if not isinstance(value, int | float | list | None) or (isinstance(value, int) and abs(value) >> 63):
-                raise ValueError(f"'{name}' is {value!r}")
-            setattr(self, name, tuple(value) if isinstance(value, list) else value)
         return partitions
 
     def _tables(self) -> dict[str, KeyTable]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, Reached
 from stretto.frame import Section
 from stretto.query.query import Keep, Skip
 
@@ -447,9 +447,10 @@ class Keeper:
             section.arrays[name] = getattr(self.held, name)
         section.values |= {"closed": int(self.registers[CLOSED]), "passed": self.passed}
 
-    def load(self, section: Section, partitions: int) -> None:
-        """Take over, from the beginning, what :meth:`save` wrote."""
-        count = section.arrays["starts.position"].size
+    def load(self, section: Section, run: Reached) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote of a run."""
+        partitions = run.partitions
+        count = section.numbers("starts.position", least=0, below=run.rows, rising=True).size
         arrays = {
             f"starts.{name}": section.numbers(f"starts.{name}", size=count)
             for name in ("position", "key", "part", "best")
@@ -459,13 +460,13 @@ class Keeper:
         for name in ("position", "key", "part", "best"):
             getattr(self.starts, name)[1 : count + 1] = arrays[f"starts.{name}"]
         self.starts.open[1 : count + 1] = True
-        self.registers[[COUNT, CLOSED]] = count + 1, section.values["closed"]
+        self.registers[[COUNT, CLOSED]] = count + 1, max(1, section.count("closed", most=count + 1))
         self._queue()
-        self.held = Matches.kept(section)
-        section.numbers("starts.best", least=-1, below=max(1, self.held.start.size + 1))
+        self.held = Matches.kept(section, run.rows, len(self.marks))
+        section.numbers("starts.best", least=0, below=max(1, self.held.start.size + 1))
         self.found = self._read(self.held)
         self.registers[ROW] = self.looked = self.held.start.size
-        self.passed = section.values["passed"]
+        self.passed = section.count("passed", most=run.rows)
 
 
 def _room(slots: int) -> Starts:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.budget import Budget
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, Reached
 from stretto.engines.shared import picks as k
 from stretto.engines.shared.best import leaves
 from stretto.engines.shared.choice import Choice
@@ -127,11 +127,14 @@ class ListedChoice(Choice):
         for number, part in enumerate(self._parts):
             part.save(section.sub(f"part{number}"))
 
-    def load(self, section: Section) -> None:
-        """Take over, from the beginning, what :meth:`save` wrote."""
-        super().load(section)
-        self._group = section.arrays["group"].astype(np.int64)
-        self._says = section.arrays["says"].astype(np.int64).reshape(len(self._parts), self._group.size)
+    def load(self, section: Section, run: Reached) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote of a run."""
+        super().load(section, run)
+        count = int(self.picker.registers[k.EVENTS])
+        groups = 1 if self.groups is None else len(self.groups)
+        self._group = section.numbers("group", size=count, least=0, below=max(1, groups))
+        says = section.numbers("says", size=len(self._parts) * count, least=0, below=1 << self._bits)
+        self._says = says.reshape(len(self._parts), count)
         for number, part in enumerate(self._parts):
             part.load(section.sub(f"part{number}"))
 

@@ -57,7 +57,7 @@ class Driver(Intake):
     """
 
     CURSOR, VISITED, TRIGGERS = s.CURSOR, s.VISITED, s.TRIGGERS
-    SCALARS = (*Intake.SCALARS, "traced")
+    SCALARS = Intake.SCALARS | {"traced": Section.count}
     state: State
     program: Driven
 
@@ -256,14 +256,13 @@ class Driver(Intake):
         """Take over a state that :meth:`save` wrote."""
         partitions = self._load_intake(section)
         states = self._load_states(section)
-        self.state.load(section, partitions, states)
+        self.state.load(section, partitions, states, rows=self.rows, marks=self._marks)
         trace = section.sub("trace")
-        count = trace.arrays["position"].size
-        position, part = (
-            trace.numbers("position"),
-            trace.numbers("part", size=count, least=-1, below=max(1, partitions)),
-        )
-        cls = trace.numbers("cls", size=count, least=0)
+        position = trace.numbers("position", least=0, below=self.rows)
+        if (position[1:] < position[:-1]).any():
+            raise ValueError("the positions of 'trace' fall")
+        part = trace.numbers("part", size=position.size, least=-1, below=max(1, partitions))
+        cls = trace.numbers("cls", size=position.size, least=0)
         self._traces = [Trace(position, part, self._load_classes(section, part, cls))]
 
     def _save_names(self, section: Section) -> None:
@@ -272,6 +271,11 @@ class Driver(Intake):
 
     def _load_states(self, section: Section) -> I64:
         """By number in a snapshot: the number here of each state."""
+        raise NotImplementedError
+
+    @property
+    def _marks(self) -> int:
+        """How many marks a node may have."""
         raise NotImplementedError
 
     def _load_classes(self, section: Section, part: I64, cls: NDArray[Any]) -> NDArray[np.int32]:

@@ -103,6 +103,10 @@ class Runner(Driver):
         section.values["states"] = {int(n): [hex(mask) for mask in determinizer.states[n]] for n in states}
         section.values["classes"] = {int(c): hex(vectors[c]) for c in np.unique(self.trace.cls)}
 
+    @property
+    def _marks(self) -> int:
+        return len(self.program.determinizer.marks)
+
     def _load_states(self, section: Section) -> I64:
         program = self.program
         return renumbered(section.values["states"], lambda masks: program.intern(tuple(int(one, 16) for one in masks)))

@@ -149,8 +149,8 @@ class State:
         arrays["registers"] = np.zeros_like(self.registers)  # what is left of a call depends on calls of others, too
         arrays["registers"][SAVED_REGISTERS] = self.registers[SAVED_REGISTERS]
 
-    def load(self, section: Section, partitions: int, states: NDArray[np.int64]) -> None:
-        """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
+    def load(self, section: Section, partitions: int, states: NDArray[np.int64], *, rows: int, marks: int) -> None:
+        """Take over what :meth:`save` wrote of a stream of so many rows; ``states``: the number here of each state."""
         arrays = section.arrays
         registers = section.numbers("registers", size=s.REGISTERS)
         count = arrays["nodes.left"].size
@@ -161,7 +161,8 @@ class State:
         nodes = _nodes(_power(max(self.nodes.left.size, 2 * (count + s.FIRST))))
         if "nodes.mark" in arrays:  # from before bottoms had marks
             arrays["nodes.marks"] = np.where(arrays["nodes.left"] == s.NIL, 0, arrays["nodes.mark"])
-        section.numbers("nodes.marks", size=count, least=0)
+        section.numbers("nodes.marks", size=count, least=0, below=marks)
+        self._check_nodes(section, rows)
         for name in nodes._fields:
             getattr(nodes, name)[s.FIRST : s.FIRST + count] = arrays[f"nodes.{SAVED.get(name, name)}"]
         self.nodes = nodes
@@ -174,6 +175,19 @@ class State:
         self.registers[s.FREE :] = 0
         self.registers[s.ARENA] = unpack(words, np.arange(partitions), states, nodes, self.records, 8)
         self.registers[[s.TAIL, s.HEAD]] = s.FIRST - 1, count + s.FIRST
+
+    def _check_nodes(self, section: Section, rows: int) -> None:
+        """Raise unless nodes stand in the order of their making, and starts are those of children, with later ones on the left."""
+        left, right = (section.arrays[f"nodes.{name}"].astype(np.int64) for name in ("left", "right"))
+        position = section.numbers("nodes.position", size=left.size, least=0, below=rows)
+        start = section.numbers("nodes.start", size=left.size, least=0, below=rows)
+        later = section.numbers("nodes.right_start", size=left.size)
+        above, both = left >= s.FIRST, right >= s.FIRST
+        fits = (right == s.NIL) | ((left != s.NIL) & (later <= start))
+        fits[above] &= start[above] == start[left[above] - s.FIRST]
+        fits[both] &= later[both] == start[right[both] - s.FIRST]
+        if not fits.all() or (position[1:] < position[:-1]).any():
+            raise ValueError("the nodes are not in order")
 
     @property
     def nbytes(self) -> int:

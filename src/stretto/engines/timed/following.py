@@ -182,10 +182,12 @@ class FollowingState(following.FollowingState):
             section.arrays[f"firsts.{name}"] = array.copy()
         self.save_firsts(section)
 
-    def load(self, section: Section, classes: Callable[[Bits], I64], partitions: int) -> None:
-        """Take over what :meth:`save` wrote; ``classes`` says of which class an event is, of which guards hold so."""
+    def load(self, section: Section, classes: Callable[[Bits], I64], partitions: int, rows: int) -> None:
+        """Take over what :meth:`save` wrote of so many rows; ``classes`` says of which class an event is of which guards hold so."""
         held, count = section.arrays, section.arrays["log.cls"].size
         section.numbers("log.part", size=count, least=0, below=max(1, partitions))
+        if (section.numbers("log.position", size=count, least=0, below=rows)[1:] < held["log.position"][:-1]).any():
+            raise ValueError("the positions of the log fall")
         self.log = f.room_for_events(2 * max(1, count), self.clock)
         for name, array in self.log._asdict().items():
             if name != "next":
@@ -196,6 +198,7 @@ class FollowingState(following.FollowingState):
         self._link()
         firsts = held["firsts.slot"].size
         self.firsts = Starts(*(section.numbers(f"firsts.{name}", size=firsts) for name in Starts._fields))
+        section.numbers("firsts.position", least=0, below=rows)
         section.numbers("firsts.part", least=0, below=max(1, partitions))
         section.numbers("firsts.slot", least=1, below=self.used)
         self.load_firsts(section)
@@ -350,4 +353,5 @@ class FollowingRun(Following, TimedIntake):
 
     def load(self, section: Section) -> None:
         """Take over a state that :meth:`save` wrote."""
-        self.state.load(section, self.program.classes_of, self._load_intake(section))
+        partitions = self._load_intake(section)
+        self.state.load(section, self.program.classes_of, partitions, self.rows)

@@ -12,6 +12,7 @@ from stretto.engines.shared.intake import FALLS, Bits, Classed, Intake
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.structure import Events
 from stretto.engines.totals.adder import Adder
+from stretto.frame import Section
 
 
 class TimedIntake(Intake):
@@ -25,7 +26,7 @@ class TimedIntake(Intake):
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     """
 
-    SCALARS = (*Intake.SCALARS, "last_clock", "now")
+    SCALARS = Intake.SCALARS | {"last_clock": Section.measure, "now": Section.measure}
 
     def __init__(self, program: Compiled, *, late: str) -> None:
         query = program.query

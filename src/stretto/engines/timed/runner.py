@@ -280,6 +280,7 @@ class TimedRunner(TimedIntake):
 
     def load(self, section: Section) -> None:
         """Take over a state that :meth:`save` wrote."""
-        self.state.load(section, self._load_intake(section))
+        partitions = self._load_intake(section)
+        self.state.load(section, partitions, self.rows)
         if self.waiting is not None:
-            self.waiting.load(section.sub("waiting"))
+            self.waiting.load(section.sub("waiting"), partitions, self.rows, len(self.program.marks))

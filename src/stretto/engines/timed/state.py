@@ -197,11 +197,11 @@ class State:
         section.arrays |= {f"parts.{name}": array.copy() for name, array in self.parts._asdict().items()}
         section.arrays["registers"] = self.registers.copy()
 
-    def load(self, section: Section, partitions: int) -> None:
-        """Take over what :meth:`save` wrote."""
+    def load(self, section: Section, partitions: int, rows: int) -> None:
+        """Take over what :meth:`save` wrote of a stream of so many rows."""
         held = section.arrays
         registers = section.numbers("registers")
-        self._check(section, partitions)
+        self._check(section, partitions, rows)
         parts = Parts(*(held[f"parts.{name}"] for name in Parts._fields))
         self.parts = _over(parts, self._parts(max(1, partitions, parts.rank.size)))
         nodes = Nodes(*(held[f"nodes.{name}"] for name in Nodes._fields))
@@ -214,7 +214,7 @@ class State:
             self.registers[number] = registers[number]
         self.registers[[s.NODES, s.LINKS]] = nodes.step.size, links.edge.size
 
-    def _check(self, section: Section, partitions: int) -> None:
+    def _check(self, section: Section, partitions: int, rows: int) -> None:
         """Raise unless each number is that of something there is; what a node leads to is older than the node."""
         nodes, links = section.arrays["nodes.step"].size, section.arrays["links.edge"].size
         count = section.arrays["parts.rank"].size
@@ -222,6 +222,7 @@ class State:
             raise ValueError(f"there are {nodes} nodes and {count} partitions")
         own = np.arange(nodes)
         section.numbers("nodes.step", size=nodes, least=0, below=self.steps)
+        section.numbers("nodes.position", size=nodes, least=0, below=max(1, rows))
         section.numbers("nodes.part", size=nodes, least=0, below=max(1, count))
         section.numbers("nodes.older", size=nodes, least=s.NIL, below=np.maximum(own, 1))
         newer = section.numbers("nodes.newer", size=nodes, least=s.NIL, below=nodes)

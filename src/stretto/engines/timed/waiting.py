@@ -146,11 +146,11 @@ class Waiting:
             section.arrays[name] = getattr(self.matches, name)
         section.arrays |= {"part": self.part, "begun": self.begun, "ended": self.ended}
 
-    def load(self, section: Section) -> None:
-        """Take over what :meth:`save` wrote."""
+    def load(self, section: Section, partitions: int, rows: int, marks: int) -> None:
+        """Take over what :meth:`save` wrote, of a stream of so many rows in so many partitions, with so many marks."""
         held = section.arrays
-        self.matches = Matches.kept(section)
-        self.part = section.numbers("part", size=self.matches.start.size, least=0)
+        self.matches = Matches.kept(section, rows, marks)
+        self.part = section.numbers("part", size=self.matches.start.size, least=0, below=max(1, partitions))
         self.begun, self.ended = held["begun"].astype(self.begun.dtype), held["ended"].astype(self.ended.dtype)
         if not self.part.size == self.begun.size == self.ended.size:
             raise ValueError("matches that wait")

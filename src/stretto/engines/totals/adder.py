@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.budget import Budget, described_bytes
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, Reached
 from stretto.engines.shared.windows import values_of
 from stretto.engines.totals import paths as t
 from stretto.engines.totals import structure as s
@@ -239,21 +239,26 @@ class Adder:
         for name, array in self._seen.values._asdict().items():
             own.arrays[name] = np.ascontiguousarray(array[:, :count]).ravel()
 
-    def load(self, section: Section) -> None:
-        """Take over, from the beginning, what :meth:`save` wrote."""
-        self.state.load(section.sub("numbers"), 0, np.zeros(0, np.int64))
+    def load(self, section: Section, run: Reached) -> None:
+        """Take over, from the beginning, what :meth:`save` wrote of a run."""
         self.telling.load(section)
-        own = section.sub("seen").arrays
-        count = own["position"].size
+        bases = 1 if self.telling.bases is None else len(self.telling.bases)
+        self.state.load(section.sub("numbers"), 0, np.zeros(0, np.int64), bases)
+        own = section.sub("seen")
+        count = own.numbers("position", least=0, below=run.rows, rising=True).size
+        own.numbers("base", size=count, least=0, below=max(1, bases))
+        pane = own.numbers("pane", size=count)
+        if (pane[1:] < pane[:-1]).any():
+            raise ValueError("the panes of events fall")
         self.state.registers[t.EVENTS] = count
         self._seen = _with_room(self._seen, count)
         for name in ("position", "pane", "base"):
-            getattr(self._seen, name)[:count] = own[name]
+            getattr(self._seen, name)[:count] = own.arrays[name]
         for name, array in self._seen.values._asdict().items():
-            array[:, :count] = own[name].reshape(array.shape[0], count)
+            array[:, :count] = own.arrays[name].reshape(array.shape[0], count)
         self._of = None
 
-    def take_over(self, old: Adder, unknown: frozenset[str]) -> None:
+    def take_over(self, old: Adder, unknown: frozenset[str], run: Reached) -> None:
         """Go on where the adder of the same query over columns of narrower types stands.
 
         Raises
@@ -266,7 +271,7 @@ class Adder:
         there = Section()
         old.save(there)
         self.telling.retype(there.sub("numbers"), old.telling, unknown)
-        self.load(there)
+        self.load(there, run)
 
 
 def _seen(events: int, slots: int, parts: int) -> Seen:

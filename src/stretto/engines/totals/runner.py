@@ -27,9 +27,6 @@ from stretto.engines.totals.telling import Telling, shown_keys
 from stretto.errors import DataError
 from stretto.frame import Section
 
-#: What else a state says of the stream so far.
-SCALARS = ("rows", "late", "last_time", "last_measure", "swept_at")
-
 
 class TotalsRunner(Intake):
     """A state of a program; the parameters are those of :class:`~stretto.engines.tecs.runner.Runner`."""
@@ -354,7 +351,6 @@ class TotalsRunner(Intake):
         determinizer = self.program.determinizer
         states = self.state.states(section.arrays["records"], len(determinizer.states))
         section.values["states"] = {int(n): [hex(mask) for mask in determinizer.states[n]] for n in states}
-        section.values["scalars"] = {name: getattr(self, name) for name in SCALARS}
         self.telling.save(section)
         self._save_intake(section)
 
@@ -371,10 +367,9 @@ class TotalsRunner(Intake):
             section.values["states"], lambda masks: program.intern(tuple(int(one, 16) for one in masks))
         )
         self.telling.load(section)
-        self.state.load(section, partitions, states)
+        bases = self.telling.bases
+        self.state.load(section, partitions, states, partitions if bases is None else len(bases))
         program.refresh()
-        for name in SCALARS:
-            setattr(self, name, section.values["scalars"][name])
 
 
 def _in_a_window(panes: I64, size: int, slide: int) -> NDArray[np.bool_]:

@@ -25,6 +25,9 @@ FEW = 1 << 17
 #: What :meth:`State.save` writes.
 SAVED = ("records", "registers", "sums", "base", "part", "live", "latest", "panes")
 
+#: Panes are no farther than that from 0.
+FAR = 1 << 62
+
 
 class State:
     """The arrays of one stream's run, and the scratch space beside them; kernels write into it in place.
@@ -242,13 +245,28 @@ class State:
         blocks = self.sums.block[groups][:, np.newaxis] + np.arange(size)
         arrays["panes"] = self.store.ints[blocks].ravel()
 
-    def load(self, section: Section, partitions: int, states: I64) -> None:
-        """Take over what :meth:`save` wrote; ``states``: the number here of each state of the automaton."""
+    def load(self, section: Section, partitions: int, states: I64, bases: int) -> None:
+        """Take over what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        section
+            What was written.
+        partitions
+            How many partitions there are.
+        states
+            The number here of each state of the automaton.
+        bases
+            How many groups by keys there are.
+        """
         arrays = {name: section.numbers(name) for name in SAVED}
-        registers, live = section.numbers("registers", size=s.REGISTERS), section.numbers("live", least=0)
+        registers = section.numbers("registers", size=s.REGISTERS)
+        section.numbers("base", least=0, below=max(1, bases))
+        most = max(1, partitions, bases, arrays["sums"].size // self.columns, arrays["base"].size)
+        live = section.numbers("live", least=0, below=most)
         if arrays["sums"].size % self.columns or np.unique(live).size != live.size:
             raise ValueError("groups")
-        section.numbers("latest", size=live.size)
+        self._check_windows(section, live, int(registers[s.NEXT]))
         section.numbers("panes", size=live.size * self.columns * int(self.plan.scope[s.SIZE]))
         section.numbers("part", size=arrays["base"].size)
         groups = max(1, partitions, arrays["sums"].size // self.columns, arrays["base"].size)
@@ -271,7 +289,15 @@ class State:
             self.grow(_jit.GROW_ARENA)
         self._load_panes(arrays["live"], arrays["latest"], arrays["panes"])
         if self.own:
-            self.sums.next[live] = section.numbers("next", size=live.size)
+            self.sums.next[live] = section.arrays["next"]
+
+    def _check_windows(self, section: Section, live: I64, following: int) -> None:
+        """Raise unless the last pane of each group lies in the next window that closes, which is ``following`` or the group's own."""
+        latest = section.numbers("latest", size=live.size, least=-FAR, below=FAR)
+        size, slide = int(self.plan.scope[s.SIZE]), int(self.plan.scope[s.SLIDE])
+        window = section.numbers("next", size=live.size) if self.own else following
+        if self.extent == s.OF_WINDOW and ((window > latest // slide) | (window <= (latest - size) // slide)).any():
+            raise ValueError("the windows of groups have closed, or are far away")
 
     def _load_panes(self, live: I64, latest: I64, panes: I64) -> None:
         size = self.columns * int(self.plan.scope[s.SIZE])

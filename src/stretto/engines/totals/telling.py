@@ -24,6 +24,7 @@ from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query.passes.bind_totals import BoundTotal
 from stretto.query.totals import Function
+from stretto.times import shown_time
 
 
 class Telling:
@@ -246,7 +247,7 @@ class Telling:
 
 def shown_keys(names: Sequence[str], batch: pa.RecordBatch, row: int) -> str:
     """The keys of a row of a batch, in words; empty where there are none."""
-    return ", ".join(f"{name} = {batch.column(name)[row].as_py()!r}" for name in names)
+    return ", ".join(f"{name} = {shown_time(batch.column(name)[row])!r}" for name in names)
 
 
 def _alike(item: BoundTotal, other: BoundTotal, unknown: frozenset[str]) -> bool:

@@ -110,9 +110,10 @@ class Said:
         self._size += fresh.size
 
     def take(self, numbers: I64) -> list[pa.Array]:
-        """The columns of some numbers; NULL for −1."""
+        """The columns of some numbers; NULL for those that have none, such as −1."""
         table = self._whole()
-        at = np.where(numbers < 0, -1, self._row[numbers])
+        known = (numbers >= 0) & (numbers < self._row.size)
+        at = np.where(known, self._row[np.where(known, numbers, 0)], -1)
         found = table.take(pa.array(np.maximum(at, 0), mask=at < 0))
         return [column.combine_chunks() for column in found.columns]
 

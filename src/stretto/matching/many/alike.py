@@ -31,6 +31,7 @@ from stretto.matching.many.keys import HALF, renewed
 from stretto.matching.many.other import PLACES, OtherRun
 from stretto.matching.many.parts import Part, QueryPart
 from stretto.matching.many.prefixes import Lead
+from stretto.matching.many.saving import MOST_SLOTS
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -91,11 +92,10 @@ class _Places:
         """Write the events that are kept."""
         section.arrays |= {"begin": self._begin, "position": self._position}
 
-    def load(self, section: Section) -> None:
-        """Take over what :meth:`save` wrote."""
-        self._begin, self._position = (section.arrays[name].astype(np.int64) for name in ("begin", "position"))
-        if self._begin.size != self._position.size:
-            raise ValueError("places")
+    def load(self, section: Section, rows: int) -> None:
+        """Take over what :meth:`save` wrote of a run that was handed so many pairs."""
+        self._begin = section.numbers("begin", least=0, below=max(1, rows), rising=True)
+        self._position = section.numbers("position", size=self._begin.size, least=0, rising=True)
         self._kept = self._begin.size
 
 
@@ -268,7 +268,7 @@ class _PairRunner(NfabRunner):
 
     def load(self, section: Section) -> None:
         if self.keys is not None:
-            self.slot_of = roomy(section.arrays["slot"].astype(np.int64), 1)
+            self.slot_of = roomy(section.numbers("slot", least=0, below=len(self.programs)), 1)
         super().load(section)
 
 
@@ -387,7 +387,7 @@ class AlikeRun(OtherRun):
     @staticmethod
     def leads_of(section: Section) -> Sequence[int]:
         """By slot of a state that :meth:`save` wrote: the slot whose partitions it reads."""
-        return range(section.sub("run").values["slots"])
+        return range(section.sub("run").count("slots", most=MOST_SLOTS))
 
     def resume(self, section: Section, patterns: Mapping[int, tuple[Part, Lead | None]]) -> dict[int, int]:
         """Take over a state that :meth:`save` wrote; ``patterns``: by slot who has it. Gives the slots that they have from now on."""

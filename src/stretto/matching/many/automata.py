@@ -318,7 +318,7 @@ class AfaRun(AroundRun):
                 "the snapshot does not fit: its automata keep the events that output='events' and positions=True show, and here "
                 "they do not, or the reverse"
             )
-        self._visited, self._triggers = section.values["visited"], section.values["triggers"]
+        self._visited, self._triggers = section.count("visited"), section.count("triggers")
         # A state of an earlier version holds all events of its window, and goes on so.
         if self._ordered != section.values.get("ordered", False):
             self._ordered = not self._ordered

@@ -284,7 +284,7 @@ class ClauseRun:
 
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
-        self._visited, self._triggers = section.values["visited"], section.values["triggers"]
+        self._visited, self._triggers = section.count("visited"), section.count("triggers")
         self.run.load(section.sub("run"))
 
 

@@ -348,8 +348,12 @@ class JointRun(Driver):
 
     def load(self, section: Section) -> None:
         if self.keys is not None:
-            self._slot = roomy(section.arrays["slot"].astype(np.int64), 1)
+            self._slot = roomy(section.numbers("slot", least=0, below=self._slots), 1)
         super().load(section)
+
+    @property
+    def _marks(self) -> int:
+        return max(len(program.determinizer.marks) for program in self.program.programs)
 
     def _load_states(self, section: Section) -> I64:
         here = self._models_here(section)

@@ -162,7 +162,7 @@ class OtherRun(AroundRun):
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
         self.run.load(section.sub("run"))
-        self._places.load(section.sub("places"))
+        self._places.load(section.sub("places"), self.run.rows)
 
 
 class _Places:
@@ -218,10 +218,10 @@ class _Places:
         section.values["first"] = self._first
         section.arrays |= {"position": self._position[: self._count], "time": self._time[: self._count]}
 
-    def load(self, section: Section) -> None:
-        """Take over what :meth:`save` wrote."""
-        self._first = int(section.values["first"])
-        self._position, self._time = section.arrays["position"].astype(np.int64), section.arrays["time"].copy()
-        if self._position.size != self._time.size:
-            raise ValueError("places")
+    def load(self, section: Section, rows: int) -> None:
+        """Take over what :meth:`save` wrote of a run that was handed so many events."""
+        self._first = section.count("first", most=rows)
+        self._position, self._time = section.numbers("position", least=0, rising=True), section.arrays["time"].copy()
+        if not self._position.size == self._time.size == rows - self._first:
+            raise ValueError("there are not as many places as events")
         self._count = self._kept = self._position.size

@@ -34,8 +34,8 @@ from stretto.matching.many.own import TecsRun, own_visits
 from stretto.matching.many.parts import Part, QueryPart
 from stretto.matching.many.prefixes import Lead
 from stretto.matching.many.results import BLOCK, Results, in_order
+from stretto.matching.many.saving import MOST_SLOTS, together
 from stretto.matching.many.saving import apart as sections_of
-from stretto.matching.many.saving import together
 from stretto.matching.many.several import SeveralPart, several
 from stretto.matching.many.timeline import InForce, OwnRun, SharedRun, Timeline, Version, counted, release
 from stretto.matching.metering import Meter
@@ -449,17 +449,26 @@ class Running:
     ) -> None:
         """Take over what :meth:`save` wrote; ``compiled`` makes a pattern of its id, text and language."""
         values = section.values
-        self.history.load(section.sub("history"))
+        self.history.load(section.sub("history"), Section(values["counts"]).count("rows"), self._schema.attributes)
         own = sections_of(section)
         versions = []
-        slots: list[dict[int, Version]] = [{} for _ in range(values.get("joint", 0))]
+        names = [name for name, *_ in values["active"]]
+        if len(set(names)) != len(names):
+            raise ValueError("a pattern is there twice")
+        slots: list[dict[int, Version]] = [
+            {} for _ in range(section.count("joint", most=len(names)) if "joint" in values else 0)
+        ]
         groups: dict[int, list[Version]] = {}
         for name, text, language, since, measured, number, *slotted in values["active"]:
+            if number is not None and not 0 <= number < len(slots if slotted else own):
+                raise ValueError(f"pattern {name!r} has the state {number}")
             part = compiled(name, text, language)
             off = values.get("disabled", {}).get(name)
             version = Version(name, part, instant(since), off=off, measure=measured)
             if slotted:
                 _check_automaton(name, part, slotted[1])
+                if type(slotted[0]) is not int or not 0 <= slotted[0] < MOST_SLOTS:
+                    raise ValueError(f"pattern {name!r} has the slot {slotted[0]!r}")
                 slots[number][slotted[0]] = version
             elif number is not None and own[number].values.get("several"):
                 groups.setdefault(number, []).append(version)
@@ -489,6 +498,8 @@ class Running:
 
     def _load_joint(self, section: Section, taken: Mapping[int, Version]) -> None:
         """Take over what patterns that run together have left; ``taken``: who has which slot."""
+        if not taken:
+            raise ValueError("nobody has what patterns that run together have left")
         first = next(iter(taken.values())).part
         joint = self.joint[first.terms] = self._new_joint(first, len(taken))
         lead_of = joint.leads_of(section)

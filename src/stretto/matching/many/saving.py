@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from stretto.frame import Section
 
+#: No set has more patterns that run together.
+MOST_SLOTS = 1 << 24
+
 
 def together(runs: Sequence[Section], section: Section) -> None:
     """Write the states of runs: arrays of one name and type as one, with whose they are and how long each is."""

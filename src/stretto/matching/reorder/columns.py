@@ -16,7 +16,7 @@ from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError
 from stretto.events import require
 from stretto.matching.reorder.runs import Run
-from stretto.times import as_times, check_clock, ticks
+from stretto.times import as_times, check_clock, shown_time, ticks
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -101,11 +101,7 @@ class Columns:
         kind = self.kind
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
             return tick.item() if isinstance(tick, np.generic) else tick
-        found = as_times(np.array([tick]), kind)[0]
-        try:
-            return found.as_py()
-        except ValueError:  # nanoseconds, which Python's times do not have
-            return found
+        return shown_time(as_times(np.array([tick]), kind)[0])
 
     def nowhere(self, batch: pa.RecordBatch) -> Bools | None:
         """Which rows are in no partition; ``None``: none."""

@@ -552,10 +552,11 @@ class Cleanse:
                 raise SnapshotError(
                     f"the snapshot is of a Cleanse with other options: {_WORDS.get(name, name)} is {there} there, {value} here"
                 )
-        counts = {name: values["state"][f"_{name}"] for name in self._buffer.COUNTS}
-        own = {name: values["state"][name] for name in self._STATE if name != "_told"}
+        state = Section(values["state"])
+        counts = {name: read(state, f"_{name}") for name, read in self._buffer.COUNTS.items()}
+        own = {"_finished": state.flag("_finished"), "_rows": state.count("_rows"), "_late": state.count("_late")}
         self.go_back({"own": own | {"_told": None, "_side": []}, "buffer": counts | {"runs": []}})
-        if not values["bound"]:
+        if not section.flag("bound"):
             self._columns.schema = None
             if "told" in arrays or values.get("told") is not None:
                 self._told = section.table("told")["time"][0].as_py()
@@ -566,14 +567,20 @@ class Cleanse:
                 f"the snapshot is of events with other columns: {schema.names}, not {self.schema.names}"
             )
         self.bind(schema)
+        if arrays["times"].dtype != self._columns.dtype or np.isnan(arrays["times"]).any():
+            raise ValueError("the times of the punctuation are of another type")
         for name, value in zip(self._TIMES, arrays["times"].tolist(), strict=True):
             setattr(self, name, value)
         table = section.table("table")
+        sizes, rows = section.numbers("sizes", least=0, below=table.num_rows + 1), section.numbers("row", least=0)
+        if table.schema != self.schema or not sizes.sum() == rows.size == table.num_rows:
+            raise ValueError("the events that wait have other columns, or there are more or fewer")
         begin = 0
-        for size in arrays["sizes"].tolist():
-            batch = one_batch(table.slice(begin, size))
-            row = arrays["row"][begin : begin + size].astype(np.int64)
-            self._buffer.runs.append(self._columns.read(batch, row, 0))
+        for size in sizes.tolist():
+            run = self._columns.read(one_batch(table.slice(begin, size)), rows[begin : begin + size], 0)
+            if (run.time[1:] < run.time[:-1]).any():
+                raise ValueError("the events that wait are not in order")
+            self._buffer.runs.append(run)
             begin += size
         side = section.table("side")
         self._side = [side] if side.num_rows else []

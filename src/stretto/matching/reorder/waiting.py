@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.errors import DataError
+from stretto.frame import Section
 from stretto.matching.reorder.annihilating import codes, first_rows, is_unclear, matched, one_by_one
 from stretto.matching.reorder.columns import Columns
 from stretto.matching.reorder.runs import Released, Run, ascends, concatenated, expanded, one_batch
@@ -31,8 +33,13 @@ class Buffer:
         Whether a retraction of the unknown is an error.
     """
 
-    #: What a state says beside the runs.
-    COUNTS = ("released", "annihilated", "peak", "revised")
+    #: What a state says beside the runs, and how each is read.
+    COUNTS: ClassVar[dict[str, Callable[[Section, str], Any]]] = {
+        "released": Section.count,
+        "annihilated": Section.count,
+        "peak": Section.count,
+        "revised": Section.flag,
+    }
 
     def __init__(self, columns: Columns, *, strict: bool) -> None:
         self._columns, self._strict = columns, strict

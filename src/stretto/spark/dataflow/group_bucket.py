@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.dataflow.run.kept import checked_time
 from stretto.dataflow.run.rows import NEVER
 from stretto.errors import DataError
 from stretto.frame import arrow_table
 from stretto.spark.dataflow.groups import OUTPUT, Groups, by_input, in_order
 from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
 from stretto.spark.streaming.state import Owner
-from stretto.times import FOREVER
+from stretto.times import FOREVER, shown_time
 
 
 class GroupBucket(AnyBucket):
@@ -131,7 +132,7 @@ class GroupBucket(AnyBucket):
         return math.ceil(watermark / self.unit)
 
     def _moment(self, ticks: int) -> Any:
-        return pa.scalar(ticks, pa.int64()).cast(self.groups.time_kind).as_py()
+        return shown_time(pa.scalar(ticks, pa.int64()).cast(self.groups.time_kind))
 
     def _shown(self, ticks: pa.Scalar) -> str:
         return str(self._moment(ticks.as_py()))
@@ -147,7 +148,7 @@ class GroupBucket(AnyBucket):
         return {"now": self.now}, [b"" if self.idle else self.flow.snapshot()]
 
     def restore(self, header: dict[str, Any], parts: list[bytes]) -> None:
-        self.now = header["now"]
+        self.now = checked_time(header["now"])
         if parts[0]:
             self.flow.restore(parts[0])
 

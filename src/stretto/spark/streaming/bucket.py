@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
-from stretto.frame import kept_table
+from stretto.frame import Section, check_columns, kept_table
 from stretto.matching.matcher import Matcher
 from stretto.matching.noted import NotedPatterns
 from stretto.matching.patterns import PatternSet
@@ -31,7 +31,7 @@ from stretto.spark.streaming.packing import arrived, write_table
 from stretto.spark.streaming.runs import ManyPatterns, Run
 from stretto.spark.streaming.signs import netted
 from stretto.spark.streaming.state import Owner
-from stretto.times import ticks_per_second
+from stretto.times import shown_time, ticks_per_second
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -170,7 +170,9 @@ class Bucket(AnyBucket):
             events = self._without_known(events, times)
         if events.num_rows:
             self._latest = int(times.max())
-            self.held = events if self.held is None else pa.concat_tables([self.held, events])
+            self.held = (
+                events if self.held is None else pa.concat_tables([self.held, events], promote_options="permissive")
+            )
 
     def _refuse(
         self, events: pa.Table, times: NDArray[np.int64], late: NDArray[np.bool_], untimed: int, watermark: int | None
@@ -180,7 +182,7 @@ class Bucket(AnyBucket):
         if self.settings.late == "error":
             if untimed:
                 raise DataError(f"column '{name}' (time) is NULL in {untimed} events: drop them, or give them a time")
-            at = pc.min(events.column(name).filter(pa.array(late))).as_py()
+            at = shown_time(pc.min(events.column(name).filter(pa.array(late))))
             raise DataError(
                 f"{number} late events: '{name}' is {at}, and the watermark has passed {_instant(watermark)}; {WAIT}"
             )
@@ -367,7 +369,11 @@ class Bucket(AnyBucket):
         if snapshot:
             self.matcher.restore(snapshot)
         self.held, self.seen = _table(held), _table(seen)
-        self.changed, self.passed = header["changed"], header.get("passed")
+        if self.held is not None:
+            check_columns(self.held, self.run.attributes)
+        values = Section({"passed": None} | header)
+        passed = values.measure("passed")
+        self.changed, self.passed = values.flag("changed"), None if passed is None else int(passed)
 
 
 def query_owner(run: Run, settings: Settings) -> Owner:
@@ -415,7 +421,7 @@ def microseconds(column: pa.ChunkedArray, unit: str | None) -> NDArray[np.int64]
 def _instant(micros: int | None) -> str:
     if micros is None:
         return "nothing"
-    return str(pa.scalar(micros, pa.timestamp("us")).as_py())
+    return str(shown_time(pa.scalar(micros, pa.timestamp("us"))))
 
 
 def _ipc(table: pa.Table | None) -> bytes:

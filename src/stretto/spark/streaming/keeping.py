@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.frame import reading
+from stretto.frame import Section, reading
 from stretto.spark.streaming.state import Owner, framed, unframed
 from stretto.times import ticks_per_second
 
@@ -180,7 +180,7 @@ class AnyBucket:
             It is damaged, or of another query or plan, or other settings.
         """
         self.owner.check(header)
-        self.timer = header["timer"]
+        self.timer = None if header["timer"] is None else Section(header).count("timer")
         self.restore(header, parts)
 
     def dump(self) -> bytes:
