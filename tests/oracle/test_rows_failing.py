@@ -168,6 +168,8 @@ def test_kept_failures_are_those_of_one_start(path: str, monkeypatch: pytest.Mon
 
     for module in (program, runner):
         monkeypatch.setattr(module, "table_of", noted)
+    monkeypatch.setattr(failing, "SMALL_TABLE", 1)
+    monkeypatch.setattr(runner, "SMALL_TABLE", 1)
     table = walk(80)
     clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND k > A.q + 200"
     clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b {clause})"

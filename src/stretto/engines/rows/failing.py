@@ -49,6 +49,9 @@ ORDINARY_REAL = 1e60
 #: A table has no more slots, unless one match needs them.
 LARGEST_TABLE = 1 << 23
 
+#: A table of fewer slots doubles when it is full: each time that one is cleared costs some hundred calls.
+SMALL_TABLE = 1 << 12
+
 #: Registers that hold rows.
 ROWS = (FIRST_ROW, LAST_ROW, ANY_ROW, LEAST_ROW, GREATEST_ROW)
 
@@ -325,7 +328,7 @@ def roomy(kept: Bits, own: Bits, size: int) -> tuple[Bits, int]:
     Where that would be more than one match may have, others than the ``own`` ones of the match at hand are forgotten.
     """
     left = int(np.count_nonzero(kept))
-    if 4 * left >= size and size < LARGEST_TABLE:
+    if size < LARGEST_TABLE and (size < SMALL_TABLE or 4 * left >= size):
         size *= 2
     elif 8 * left >= 3 * size:
         kept = kept & own

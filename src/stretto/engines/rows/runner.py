@@ -29,6 +29,7 @@ from stretto.engines.rows.failing import (
     ORDINARY_REAL,
     ROW_WORD,
     ROWS,
+    SMALL_TABLE,
     START_WORD,
     roomy,
     rows_of,
@@ -473,7 +474,7 @@ class RowRun:
         if self.related.by_start:
             kept &= keys[:, START_WORD] > 0
         keys = keys[kept]
-        size = self.least
+        size = max(self.least, min(self.failed.used.size, SMALL_TABLE))
         while size < 2 * (keys.shape[0] + 1):
             size *= 2
         self._put_failed(keys, size)
