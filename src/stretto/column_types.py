@@ -54,13 +54,22 @@ def is_too_deep(kind: pa.DataType) -> bool:
 def without_views(kind: pa.DataType) -> pa.DataType:
     """A type with plain strings and bytes in place of views (what polars exports), also inside of lists and structs.
 
-    Arrow cannot select rows of views yet.
+    Arrow cannot select rows of views yet. Nor does it compute with floats of 16 bits, which become those of 32, or make dictionaries
+    of values other than texts and integers, which become these values.
 
-    >>> without_views(pa.list_(pa.string_view()))
-    ListType(list<item: large_string>)
+    >>> without_views(pa.list_(pa.string_view())), without_views(pa.dictionary(pa.int8(), pa.date32()))
+    (ListType(list<item: large_string>), DataType(date32[day]))
     """
     if kind.id not in _MAY_HOLD_VIEWS:
         return kind
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if (
+        pa.types.is_dictionary(kind)
+        and family(kind) not in ("string", "bytes")
+        and not pa.types.is_integer(kind.value_type)
+    ):
+        return without_views(kind.value_type)
     if pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_binary_view(kind):
@@ -74,6 +83,7 @@ _MAY_HOLD_VIEWS = frozenset(
     for kind in (
         pa.string_view(),
         pa.binary_view(),
+        pa.float16(),
         pa.struct([]),
         pa.map_(_INT, _INT),
         pa.list_(_INT, 1),

@@ -113,3 +113,43 @@ def test_a_value_of_more_than_64_bits(value: int) -> None:
     for measure in (f"{value}", f"max({value})", f"array_agg({value})"):
         with pytest.raises(stretto.QueryError, match="does not fit into 64 bits"):
             stretto.sql(f"SELECT * FROM e MATCH_RECOGNIZE (MEASURES {measure} AS y PATTERN (A))", e=EVENTS)
+
+
+ODD = {
+    "float16": pa.array([1, 2, 1, 2]).cast(pa.float16()),
+    "times in a dictionary": pa.array([1, 2, 1, 2]).cast(pa.timestamp("us")).dictionary_encode(),
+    "decimals in a dictionary": pa.array([Decimal(1), Decimal(2)] * 2).dictionary_encode(),
+    "NULL": pa.nulls(4),
+}
+
+
+@pytest.mark.parametrize("column", ODD.values(), ids=ODD)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { } RETURN a.c, max(b[].c), count(b[].c)",
+        "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [c]",
+        "SELECT * FROM S WHERE A AS a ; B AS b FILTER b[c IS NULL OR c IS NOT NULL]",
+    ],
+)
+def test_columns_of_odd_types(query: str, column: pa.Array) -> None:
+    events = pa.table({"type": ["A", "A", "B", "B"], "t": [1, 2, 3, 4], "c": column})
+    found = stretto.match(query, events, time="t")
+    expected = 0 if "PARTITION" in query and column.type == pa.null() else 2 if "PARTITION" in query else 4
+    assert found.num_rows == (6 if "SEQ" in query else expected)
+    if "PARTITION" in query and found.num_rows:
+        assert "c " in str(stretto.timeline(found, events, time="t", key="c"))
+    for options in ({}, {"speculation": float("inf")}):
+        matcher = stretto.Matcher(query, events.schema, time="t", **options)
+        assert matcher.push(events).num_rows + matcher.finish().num_rows == found.num_rows
+    patterns = stretto.PatternSet(events.schema, time="t", measures=True)
+    patterns.change([stretto.Change("p", query)])
+    assert patterns.push(events).num_rows == found.num_rows
+    assert stretto.read_rules([{"id": "r", "query": query}]).match(events, time="t").matches.num_rows == found.num_rows
+
+
+def test_a_sequence_of_more_than_63_bits() -> None:
+    events = pa.table(EVENTS | {"s": pa.array([1, (1 << 64) - 1], pa.uint64())})
+    matcher = stretto.Matcher(AB, events.schema, time="t", sequence="s", disorder=5)
+    with pytest.raises(stretto.DataError, match="does not fit into 64 bits"):
+        matcher.push(events)

@@ -57,8 +57,10 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     Times come as ticks; a ``date64`` as days.
     """
     kind = array.type
-    buffer = array.buffers()[1]
     types = pa.types
+    if types.is_null(kind):  # which has no values
+        return np.zeros(len(array))
+    buffer = array.buffers()[1]
     if buffer is None or not len(array):
         dtype = np.bool_ if types.is_boolean(kind) else _dtype(kind)
         return np.zeros(len(array), dtype)

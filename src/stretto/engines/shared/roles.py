@@ -18,7 +18,7 @@ def integers(table: pa.RecordBatch, name: str, role: str, first_row: int) -> I64
     Raises
     ------
     DataError
-        The column has a NULL, or is of another type.
+        The column has a NULL, a number of more than 64 bits with a sign, or is of another type.
     """
     column = table.column(name)
     if column.null_count:
@@ -26,7 +26,10 @@ def integers(table: pa.RecordBatch, name: str, role: str, first_row: int) -> I64
         raise DataError(f"'{name}' ({role}) is NULL at row {at}")
     if not pa.types.is_integer(column.type):
         raise DataError(f"'{name}' ({role}) is {column.type}, not an integer")
-    return np.asarray(column.cast(pa.int64()))
+    try:
+        return np.asarray(column.cast(pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise DataError(f"'{name}' ({role}) does not fit into 64 bits: {error}") from error
 
 
 def signs(table: pa.RecordBatch, name: str, first_row: int) -> I64:
