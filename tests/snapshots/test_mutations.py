@@ -44,6 +44,8 @@ WORDS = [
     # Panes that are far from the next window to close, which are gone through one by one.
     ("matcher-totals", "latest", 0, FAR),
     ("matcher-totals", "live", 0, FAR),
+    # Times of a window that fall.
+    ("matcher-window", "measured.values", 0, 1 << 62),
     # Lengths and counts.
     ("matcher-late-sase", "partial.firsts.length", 0, (1 << 31) - 1),
     ("clause", "run.part.came", 0, FAR),

@@ -525,6 +525,8 @@ class Intake:
             self.words.load(section)
         if self.measured is not None:
             self.measured.load(section.sub("measured"))
+            if (self.measured.values[1:] < self.measured.values[:-1]).any():
+                raise ValueError("what the window measures falls")
         if partitions < self.partitions:
             raise ValueError(f"there are {self.partitions} partitions, not {partitions}")
         return partitions
