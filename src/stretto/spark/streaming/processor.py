@@ -161,7 +161,7 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
     def _set_timer(self, bucket: AnyBucket, fired: int | None) -> None:
         wanted = None if bucket.idle else bucket.wakes_at()
         if wanted is not None:
-            wanted = max(0, wanted + self.settings.behind)
+            wanted = max(1, wanted + self.settings.behind)  # at 0, where the watermark begins, no timer fires
         if wanted != bucket.timer or fired is not None:
             if bucket.timer is not None and bucket.timer != fired:
                 self.handle.deleteTimer(bucket.timer)
