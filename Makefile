@@ -82,8 +82,11 @@ studio: $(NODE)
 $(BIN)/npm: $(VENV)/.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group node
 
+# The wheel of this platform holds compiled code; STRETTO_KERNELS= makes a pure one, which compiles where it runs.
+STRETTO_KERNELS ?= build/kernels
 wheel: $(VENV)/.stamp
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	test -z "$(STRETTO_KERNELS)" || $(BIN)/python packaging/kernels.py $(STRETTO_KERNELS)
+	STRETTO_KERNELS=$(abspath $(STRETTO_KERNELS)) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 # What one runs before each commit. What is left out here is a lane of its own below.
 test: $(VENV)/.stamp

@@ -17,7 +17,7 @@ from stretto import _jit
 from stretto._jit import background
 from tests.conftest import COMPILED, compiling, interpreting
 
-TOLD = "stretto compiles kernels for this machine, once: about half a minute for an engine, some minutes for automata\n"
+TOLD = "stretto compiles kernels for this machine, once: seconds for a plain query, up to a minute for all that an engine does\n"
 
 #: Small kernels of two engines, called twice.
 TECS = """

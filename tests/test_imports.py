@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -105,3 +107,28 @@ def imported(path: Path, files: set[str]) -> list[str]:
 def test_numba_has_one_door() -> None:
     users = {path.parent.name for path in ROOT.rglob("*.py") if "import numba" in path.read_text(encoding="utf-8")}
     assert users == {"_jit"}
+
+
+def loaded(statement: str) -> set[str]:
+    """The modules that a process has imported after a statement."""
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_package_imports_what_is_used() -> None:
+    """The first answer comes sooner: what no query of this kind needs is not imported."""
+    assert {name for name in loaded("import stretto") if name.startswith("stretto.")} == set()
+    assert not loaded("import stretto") & {"numpy", "pyarrow", "numba", "lark", "rich"}
+    there = loaded("import stretto; stretto.match('SELECT * FROM S WHERE A ; B', [{'type': 'A'}, {'type': 'B'}])")
+    unused = ["engines.afa", "engines.rows", "engines.nfab.runner", "engines.timed.runner", "engines.totals.runner"]
+    unused += [
+        "engines.latest.runner",
+        "languages.sql",
+        "languages.sase.transformer",
+        "matching.many",
+        "matching.revising",
+    ]
+    unused += ["reference", "dataflow", "asking", "views", "spark", "pipelines", "studio"]
+    assert not [name for name in there for module in unused if f"{name}.".startswith(f"stretto.{module}.")]
+    assert not there & {"rich", "polars", "pyspark", "matplotlib"}

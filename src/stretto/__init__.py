@@ -6,43 +6,42 @@
 [{'start': 0, 'end': 1, 'positions': [0, 1]}, {'start': 2, 'end': 3, 'positions': [2, 3]}]
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from stretto.asking.call import why_not
-from stretto.asking.counts import explain
-from stretto.asking.explanation import Explanation
-from stretto.errors import (
-    DataError,
-    EngineError,
-    LimitError,
-    OptionError,
-    QueryError,
-    SnapshotError,
-    StrettoError,
-    StrettoWarning,
-    warn,
-)
-from stretto.events import Schema
-from stretto.explaining.answer import Answer
-from stretto.languages.afa.builder import AFA
-from stretto.languages.afa.elements import element
-from stretto.languages.afa.written import read_afa, write_afa
-from stretto.matching.call import iter_matches, match, match_sets
-from stretto.matching.compiled import Query
-from stretto.matching.compiled import compile_query as compile
-from stretto.matching.many.changes import Change
-from stretto.matching.matcher import Matcher
-from stretto.matching.patterns import PatternSet
-from stretto.matching.reorder import Cleanse
-from stretto.matching.sets import MatchSet
-from stretto.matching.sql import sql
-from stretto.matching.sql_query import SqlQuery, compile_sql
-from stretto.query.functions import function
-from stretto.views import View, density, show, timeline
-
 if TYPE_CHECKING:
+    from stretto.asking.call import why_not
+    from stretto.asking.counts import explain
+    from stretto.asking.explanation import Explanation
+    from stretto.errors import (
+        DataError,
+        EngineError,
+        LimitError,
+        OptionError,
+        QueryError,
+        SnapshotError,
+        StrettoError,
+        StrettoWarning,
+    )
+    from stretto.events import Schema
+    from stretto.explaining.answer import Answer
+    from stretto.languages.afa.builder import AFA
+    from stretto.languages.afa.elements import element
+    from stretto.languages.afa.written import read_afa, write_afa
+    from stretto.matching.call import iter_matches, match, match_sets
+    from stretto.matching.compiled import Query
+    from stretto.matching.compiled import compile_query as compile
+    from stretto.matching.many.changes import Change
+    from stretto.matching.matcher import Matcher
+    from stretto.matching.patterns import PatternSet
+    from stretto.matching.reorder import Cleanse
+    from stretto.matching.sets import MatchSet
+    from stretto.matching.sql import sql
+    from stretto.matching.sql_query import SqlQuery, compile_sql
     from stretto.pipelines.rules import RuleSet, read_rules
+    from stretto.query.functions import function
+    from stretto.views import View, density, show, timeline
 
 __all__ = [
     "AFA",
@@ -92,27 +91,60 @@ try:
 except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0"
 
+#: Where what is public lies, in this package. It is imported when it is first used: one call needs a part of it.
+_HOMES = {
+    "asking.call": ["why_not"],
+    "asking.counts": ["explain"],
+    "asking.explanation": ["Explanation"],
+    "errors": [name for name in __all__ if name.startswith("Stretto") or name.endswith("Error")],
+    "events": ["Schema"],
+    "explaining.answer": ["Answer"],
+    "languages.afa.builder": ["AFA"],
+    "languages.afa.elements": ["element"],
+    "languages.afa.written": ["read_afa", "write_afa"],
+    "matching.call": ["iter_matches", "match", "match_sets"],
+    "matching.compiled": ["Query", "compile"],
+    "matching.many.changes": ["Change"],
+    "matching.matcher": ["Matcher"],
+    "matching.patterns": ["PatternSet"],
+    "matching.reorder": ["Cleanse"],
+    "matching.sets": ["MatchSet"],
+    "matching.sql": ["sql"],
+    "matching.sql_query": ["SqlQuery", "compile_sql"],
+    "pipelines.rules": ["RuleSet", "read_rules"],
+    "query.functions": ["function"],
+    "views": ["View", "density", "show", "timeline"],
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+#: What is called otherwise where it lies.
+_NAMES = {"compile": "compile_query"}
+
 
 def __getattr__(name: str) -> object:
-    """``stretto.spark``, ``stretto.dataflow`` and ``stretto.studio`` are imported when they are first used, which takes time. So are
-    rules, which Pydantic reads.
+    """What is public is imported when it is first used, which takes time.
 
     ``stretto.AfaMatcher`` is what :class:`Matcher` was called for automata.
     """
     if name == "AfaMatcher":
-        warn("stretto.AfaMatcher is an old word, accepted for this release only: every matcher is a stretto.Matcher")
-        return Matcher
-    if name in ("read_rules", "RuleSet"):
-        try:
-            from stretto.pipelines import rules
-        except ModuleNotFoundError as error:
-            raise OptionError(f"rules need the package {error.name}: pip install 'stretto[rules]'") from error
-        return getattr(rules, name)
-    if name in ("spark", "dataflow", "studio"):
-        import importlib
+        from stretto.errors import warn
 
-        return importlib.import_module(f"stretto.{name}")
-    raise AttributeError(f"module 'stretto' has no attribute '{name}'")
+        warn("stretto.AfaMatcher is an old word, accepted for this release only: every matcher is a stretto.Matcher")
+        return __getattr__("Matcher")
+    if name in ("spark", "dataflow", "studio"):
+        return import_module(f"stretto.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'stretto' has no attribute '{name}'")
+    try:
+        module = import_module(f"stretto.{_HOME[name]}")
+    except ModuleNotFoundError as error:
+        if _HOME[name] != "pipelines.rules":
+            raise
+        from stretto.errors import OptionError
+
+        raise OptionError(f"rules need the package {error.name}: pip install 'stretto[rules]'") from error
+    found = globals()[name] = getattr(module, _NAMES.get(name, name))
+    return found
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ A kernel that has not been compiled on this machine yet answers at once, as Pyth
 from __future__ import annotations
 
 import ast
+import contextlib
 import ctypes
 import hashlib
 import importlib.util
@@ -21,20 +22,22 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import caching, cgutils, codegen, compiler, config, dispatcher
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.extending import _Intrinsic
 from numba.np import arrayobj
 
-from stretto._jit import background
+from stretto._jit import background, bundle
 from stretto._jit.directory import cache_directory
 
 __all__ = [
@@ -87,7 +90,9 @@ log = logging.getLogger("stretto")
 CACHE_DIRECTORY = cache_directory()  #: where compiled kernels are kept; empty when nowhere is writable
 
 #: Whether a kernel that is not compiled yet runs as Python, while another process compiles it.
-TIERED = bool(CACHE_DIRECTORY) and not config.DISABLE_JIT and os.environ.get("STRETTO_COMPILE") != "now"
+TIERED = (
+    bool(CACHE_DIRECTORY or bundle.there()) and not config.DISABLE_JIT and os.environ.get("STRETTO_COMPILE") != "now"
+)
 
 
 class _Locator(caching._CacheLocator):  # type: ignore[misc]
@@ -122,11 +127,57 @@ def _of_package(function: Callable[..., Any]) -> bool:
 class _Stored(caching.CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (_Locator,)
 
+    def reduce(self, compiled: Any) -> Any:
+        """What is kept of a compiled kernel: the machine's code, and neither LLVM's, twice as large, nor the types of its variables.
+
+        A kernel that is compiled later and calls this one calls its code, which lies in the same process.
+        """
+        library, description = compiled.library, compiled.fndesc
+        library._ensure_finalized()
+        description.typemap = description.calltypes = None
+        code = (
+            library.name,
+            "object",
+            (library._get_compiled_object(), _stub(library.codegen, description.llvm_cpython_wrapper_name)),
+        )
+        environments = tuple(compiled._find_referenced_environments())
+        kind = compiled.signature, compiled.objectmode, compiled.lifted
+        return code, description, compiled.environment, *kind, "", compiled.reload_init, environments
+
+
+def _stub(generator: Any, name: str) -> bytes:
+    """LLVM's code of a module that has a function of this name, by which Python calls a kernel, and nothing that others call."""
+    empty = str(generator._create_empty_module("stub"))
+    stub = llvm.parse_assembly(f'{empty}\ndefine linkonce_odr void @"{name}"() {{\n  ret void\n}}\n')
+    code: bytes = stub.as_bitcode()
+    return code
+
 
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
-    """Compiled code of kernels, that does not depend on where the package lies."""
+    """Compiled code of kernels, that does not depend on where the package lies.
+
+    What came with the package is taken before what this machine's user has compiled.
+    """
 
     _impl_class = _Stored
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled code of a kernel for arguments of some types, if there is any."""
+        # Numba's own refreshes the context, which is for what compiles, and takes longer than all else that is loaded.
+        key = self._index_key(sig, target_context.codegen())
+        kept = bundle.load(self._py_func.__module__, self._impl.filename_base, key)
+        if kept is None and CACHE_DIRECTORY:
+            with self._guard_against_spurious_io_errors():
+                try:
+                    kept = self._cache_file.load(key)
+                except bundle.TORN:
+                    self.flush()  # the kernel is compiled and kept anew
+        return None if kept is None else self._impl.rebuild(target_context, kept)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the compiled code of a kernel, if there is a place for it."""
+        if CACHE_DIRECTORY:
+            super().save_overload(sig, data)
 
 
 class _NotYetError(Exception):
@@ -156,17 +207,26 @@ class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc, name-define
     def compile(self, args: Any, return_type: Any) -> Any:
         if _THREAD.asks:
             raise _NotYetError
-        if not self.targetoptions["forceinline"]:
+        if not self._is_part:
             _tell()
         return super().compile(args, return_type)
 
+    @property
+    def _is_part(self) -> bool:
+        """Whether the code is for other kernels alone."""
+        return bool(self.targetoptions["no_cpython_wrapper"])
+
     def _compile_core(self, args: Any, return_type: Any) -> Any:
-        if not self.targetoptions["forceinline"]:
+        with _indexing(self.py_func.__module__):
+            return self._compiled(args, return_type)
+
+    def _compiled(self, args: Any, return_type: Any) -> Any:
+        if not self._is_part:
             return super()._compile_core(args, return_type)
         flags = compiler.Flags()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         context = self.targetdescr.target_context
-        library = _InlinedCode(context.codegen(), self.py_func.__qualname__)
+        library = _Part(context.codegen(), self.py_func.__qualname__)
         return compiler.compile_extra(
             self.targetdescr.typing_context,
             context,
@@ -180,8 +240,42 @@ class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc, name-define
         )
 
 
-class _InlinedCode(codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The code of an inlined function. It is optimized, and made into the machine's, in the kernels that it becomes part of alone.
+#: Packages whose kernels never index from an array's end.
+FORWARD = ("stretto.engines.tecs", "stretto.engines.totals", "stretto.columns")
+
+
+@contextlib.contextmanager
+def _indexing(module: str) -> Iterator[None]:
+    """Compile a kernel of a module: in :data:`FORWARD` packages, indices are taken as they are.
+
+    To ask at each load and store whether an index is negative, and counts from the end, costs a tenth of a kernel. Numba has one
+    function for that. It is replaced while the kernel is compiled, which nobody else does at the same time, and for code of the
+    module alone: what the kernel calls of Numba may well index from an end.
+    """
+    with global_compiler_lock:
+        before = arrayobj.fix_integer_index
+        if module.startswith(FORWARD):
+            mangled = "".join(f"{len(name)}{name}" for name in module.split("."))
+
+            def index(context: Any, builder: Any, kind: Any, number: Any, size: Any) -> Any:
+                if mangled in builder.function.name:
+                    return context.cast(builder, number, kind, numba.types.intp)
+                return _any_index(context, builder, kind, number, size)
+
+            arrayobj.fix_integer_index = index
+        else:
+            arrayobj.fix_integer_index = _any_index
+        try:
+            yield
+        finally:
+            arrayobj.fix_integer_index = before
+
+
+_any_index = arrayobj.fix_integer_index
+
+
+class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Code that becomes part of kernels. It is optimized, and made into the machine's, in those kernels alone.
 
     Numba does both for each function by itself as well: code of helpers in helpers is optimized once a level, which took half of
     the time that kernels take to compile.
@@ -204,7 +298,7 @@ class _InlinedCode(codegen.JITCodeLibrary):  # type: ignore[misc]
 
 
 class _NoEnvironment:
-    """What takes the environment of an inlined function, which is for functions that make Python objects."""
+    """What takes the environment of a part of a kernel, which is for functions that make Python objects."""
 
     @staticmethod
     def set_env(name: str, environment: Any) -> None:
@@ -215,7 +309,7 @@ class _NoEnvironment:
 def _tell() -> None:
     """Say, once in a process, why it takes so long."""
     log.warning(
-        "stretto compiles kernels for this machine, once: about half a minute for an engine, some minutes for automata"
+        "stretto compiles kernels for this machine, once: seconds for a plain query, up to a minute for all that an engine does"
     )
 
 
@@ -235,6 +329,15 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     def enable_caching(self) -> None:
         self._cache = _Cache(self.py_func)
 
+    @cached_property
+    def _part(self) -> Any:
+        """What other kernels call: they hold the code of a kernel that they call, so that each can be kept by itself."""
+        return _dispatcher(_Inlined, self.py_func, self.python)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return numba.types.Dispatcher(self._part)  # which it does not hold
+
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel; a :class:`Condition` is its first argument."""
         if self._there and not _Interpreting.threads:
@@ -250,14 +353,21 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def _load(self, arguments: tuple[Any, ...]) -> bool:
         """Load compiled code for such arguments; it may not be there yet."""
-        _THREAD.asks = not background.compiled(CACHE_DIRECTORY, self.py_func.__module__)
+        types = tuple(map(self.typeof_pyval, arguments))
+        self._there = (
+            self._found(types) or not CACHE_DIRECTORY or background.compiled(CACHE_DIRECTORY, self.py_func.__module__)
+        )
+        return self._there
+
+    def _found(self, types: tuple[Any, ...]) -> bool:
+        """Load compiled code, if it lies with the package or in the cache."""
+        _THREAD.asks = True
         try:
-            self.compile(tuple(map(self.typeof_pyval, arguments)))
+            self.compile(types)
         except _NotYetError:
             return False
         finally:
             _THREAD.asks = False
-        self._there = True
         return True
 
     def _as_python(self, arguments: tuple[Any, ...]) -> Any:
@@ -276,28 +386,17 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 class _Inlined(_Kernel):
     """A kernel's helper, which has no code of its own: where Python calls it, a kernel is made of it."""
 
+    @property
+    def _part(self) -> Any:
+        return self
+
     @cached_property
     def _kernel(self) -> Any:
-        return _compiled(self.py_func, self.python, forceinline=False)
+        return jit(self.py_func)
 
     def __call__(self, *arguments: Any) -> Any:
         return self._kernel(*arguments)
 
-
-#: Modules whose kernels never index from an array's end, as they stand in LLVM's names of functions.
-_FORWARD = ("7stretto7engines4tecs", "7stretto7engines6totals", "7stretto7columns")
-
-_any_index = arrayobj.fix_integer_index
-
-
-def _index(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
-    """An index as it is: to ask at each load and store whether it is negative, and counts from the end, costs a tenth of a kernel."""
-    if any(name in builder.function.name for name in _FORWARD):
-        return context.cast(builder, index, kind, numba.types.intp)
-    return _any_index(context, builder, kind, index, size)
-
-
-arrayobj.fix_integer_index = _index
 
 #: How a compiled kernel is called.
 _run = CPUDispatcher.__call__
@@ -305,7 +404,12 @@ _run = CPUDispatcher.__call__
 
 def jit(function: F) -> F:
     """Compile a kernel: no Python objects, cached on disk, wrap-around integers, IEEE division."""
-    return _compiled(function, function, forceinline=False)
+    if config.DISABLE_JIT:
+        return function
+    kernel = _dispatcher(_Kernel, function, function)
+    if CACHE_DIRECTORY or bundle.there():
+        kernel.enable_caching()
+    return kernel  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
@@ -313,25 +417,25 @@ def inlined(function: F) -> F:
 
     A call that is not inlined counts references of every array that it hands over, which costs more than most helpers.
     """
-    return _compiled(function, function, forceinline=True)
+    return inlined_unless_interpreted(function)(function)
 
 
 def inlined_unless_interpreted(python: Callable[..., Any]) -> Callable[[F], F]:
     """Do what :func:`inlined` does, for a helper that has other values in a kernel that runs as Python: there it is ``python``."""
-    return lambda function: _compiled(function, python, forceinline=True)
-
-
-def _compiled(function: F, python: Callable[..., Any], *, forceinline: bool) -> F:
     if config.DISABLE_JIT:
-        return python  # type: ignore[return-value]
+        return lambda function: python  # type: ignore[return-value]
+    return lambda function: _dispatcher(_Inlined, function, python, forceinline=True)
+
+
+def _dispatcher(
+    kind: type[_Kernel], function: Callable[..., Any], python: Callable[..., Any], *, forceinline: bool = False
+) -> Any:
     options = {"nopython": True, "error_model": "numpy", "nogil": True, "forceinline": forceinline, "_nrt": False}
     # Wrappers, which unpack all arrays, are for calls from C and from Python.
-    options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": forceinline}
-    kernel: Any = (_Inlined if forceinline else _Kernel)(function, targetoptions=options)
+    options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": kind is _Inlined}
+    kernel = kind(function, targetoptions=options)
     kernel.python = python
-    if CACHE_DIRECTORY and not forceinline:
-        kernel.enable_caching()
-    return kernel  # type: ignore[no-any-return]
+    return kernel
 
 
 class Condition:

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -32,8 +33,7 @@ def cache_directory() -> str:
     in the folder for temporary files, under the user's number; else in a folder of this process and its children alone, which
     ends with it. It is empty if there is none.
     """
-    mode = "checked" if config.BOUNDSCHECK else "plain"
-    leaf = Path("kernels") / f"{_sources_digest()}-numba{numba.__version__}-{mode}"
+    leaf = Path("kernels") / edition()
     chosen = os.environ.get(VARIABLE)
     root = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("stretto"))
     temporary = Path(tempfile.gettempdir()) / f"stretto-{os.geteuid() if hasattr(os, 'geteuid') else 0}"
@@ -47,6 +47,13 @@ def cache_directory() -> str:
             refused = True
             log.warning("compiled code is neither read from nor kept in %s: %s", folder, danger)
     return _private(leaf) if refused else ""
+
+
+@cache
+def edition() -> str:
+    """What compiled code depends on beside the processor, as a name: the sources of kernels, Numba's version, and the mode."""
+    mode = "checked" if config.BOUNDSCHECK else "plain"
+    return f"{_sources_digest()}-numba{numba.__version__}-{mode}"
 
 
 def _private(leaf: Path) -> str:

@@ -26,7 +26,7 @@ from stretto.errors import OptionError
 from stretto.events import Schema, as_table, require
 from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
-from stretto.languages.sql import has_clause
+from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.files import table_of
 from stretto.matching.keyed import as_in, has_key, named_keys

@@ -20,7 +20,7 @@ from stretto.errors import OptionError
 from stretto.explaining.afa import explain_afa
 from stretto.explaining.dot import Drawing, Stage, about, draw_stages
 from stretto.languages.afa.builder import AFA
-from stretto.languages.sql import has_clause
+from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query
 from stretto.matching.dry import findings
 from stretto.matching.dry_arcs import unmet_arcs

@@ -43,11 +43,17 @@ def compile_kernels(
     Without it, the first query of an engine runs as Python while its kernels are compiled in the background.
     """
     from stretto import _jit
+    from stretto._jit import bundle
     from stretto._jit.background import command, compiling
 
     if _jit.interprets() or not _jit.CACHE_DIRECTORY:
         why = "Numba is switched off" if _jit.interprets() else "no directory for compiled code can be written"
         typer.echo(f"nothing to compile: {why}")
+        return
+    if bundle.there():
+        typer.echo(
+            f"nothing to compile: compiled code came with this installation, for processors of the kind {bundle.target()[0]}"
+        )
         return
     for engine in engines or ():
         if engine not in WORK:

@@ -197,11 +197,17 @@ def _installed(package: str) -> str | None:
 def _kernels() -> Iterator[Finding]:
     """Where compiled code is kept, how much it is, and of which engines."""
     from stretto import _jit
+    from stretto._jit import bundle
     from stretto._jit.background import kept
 
     if _jit.interprets():
         hint = "NUMBA_DISABLE_JIT is set: queries run some hundred times slower"
         yield Finding("compiled kernels", "missing", "Numba is switched off", hint)
+        return
+    if bundle.there():
+        yield Finding(
+            "compiled kernels", "ok", f"all, with the package, for processors of the kind {bundle.target()[0]}"
+        )
         return
     if not _jit.CACHE_DIRECTORY:
         hint = "set STRETTO_CACHE_DIR to a folder that you alone can write: each process compiles anew until then"

@@ -23,7 +23,7 @@ from stretto.cli.sql import tables_of
 from stretto.errors import OptionError
 from stretto.explaining.afa import draw_afa, explain_afa
 from stretto.languages.afa.written import read_afa
-from stretto.languages.sql import has_clause
+from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import Source
 from stretto.matching.many.automata import of_what_it_reads

@@ -25,7 +25,7 @@ from stretto.cli.options import (
     TimeUnitOption,
     TypesOption,
 )
-from stretto.languages.sql import has_clause
+from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import compile_query
 
 

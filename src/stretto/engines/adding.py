@@ -7,19 +7,22 @@ Where it decides match by match, each is added up as it is found, and forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, HoldingRun
-from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.timed.program import TimedProgram
-from stretto.engines.timed.runner import TimedRunner
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adder import Adder
 from stretto.engines.totals.structure import I64
 from stretto.query.passes.bind_totals import BoundTotals
+
+if TYPE_CHECKING:
+    from stretto.engines.nfab.program import NfabProgram
+    from stretto.engines.nfab.runner import NfabRunner
+    from stretto.engines.timed.program import TimedProgram
+    from stretto.engines.timed.runner import TimedRunner
 
 
 class AddedProgram(AroundProgram["AddedRun"]):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from stretto.engines.api import Compiled, Matches, R_co, Run, Startable
-from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import Unlisted
-from stretto.engines.tecs.runner import Runner
-from stretto.engines.timed.runner import TimedRunner
 from stretto.frame import Section
+
+if TYPE_CHECKING:
+    from stretto.engines.nfab.runner import NfabRunner
+    from stretto.engines.tecs.runner import Runner
+    from stretto.engines.timed.runner import TimedRunner
 
 
 class AroundProgram(Startable[R_co]):

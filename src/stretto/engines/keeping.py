@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,18 @@ from stretto.budget import Budget, described_bytes
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, MachineRun
 from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.holding import TooMany
 from stretto.engines.shared.keeping import I64, Keeper, Rule
 from stretto.engines.tecs.program import Program
-from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed.program import TimedProgram
-from stretto.engines.timed.runner import TimedRunner
 from stretto.frame import Section
 from stretto.query.query import Keep
+
+if TYPE_CHECKING:
+    from stretto.engines.nfab.runner import NfabRunner
+    from stretto.engines.tecs.runner import Runner
+    from stretto.engines.timed.runner import TimedRunner
 
 #: What has fewer matches.
 FEWER = "skip_till_next_match, a narrower WITHIN or stricter conditions have fewer; CEQL looks at one for each interval"

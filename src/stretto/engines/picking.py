@@ -7,6 +7,7 @@ listed, in :mod:`stretto.engines.shared.listed_choice`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,15 +15,17 @@ from stretto.budget import Budget
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, HoldingRun
 from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.choice import Choice
 from stretto.engines.shared.foremost import I64
 from stretto.engines.shared.listed_choice import ListedChoice
 from stretto.engines.tecs.program import Program
-from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed.program import TimedProgram
-from stretto.engines.timed.runner import TimedRunner
 from stretto.query.passes.bind_totals import BoundBest, BoundSample
+
+if TYPE_CHECKING:
+    from stretto.engines.nfab.runner import NfabRunner
+    from stretto.engines.tecs.runner import Runner
+    from stretto.engines.timed.runner import TimedRunner
 
 
 class PickedProgram(AroundProgram["PickedRun"]):

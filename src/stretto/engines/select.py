@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from stretto.automata.nfab import build
-from stretto.automata.sase_afa import sase_afa
 from stretto.automata.shortcut import OWN, as_core, of_one_event, why_not
-from stretto.engines.adding import AddedProgram
-from stretto.engines.keeping import KeptProgram
 from stretto.engines.latest.program import LatestProgram
 from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.picking import PickedProgram
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
-from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
 from stretto.engines.totals.program import TotalsProgram
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.query.algebra import is_timed
@@ -33,7 +29,14 @@ from stretto.query.typing import kind_of
 #: The machines of which some matches may be kept, and partial matches followed.
 _Listing = Program | NfabProgram | TimedProgram
 Machine = _Listing | LatestProgram | TotalsProgram
-AnyProgram = Machine | KeptProgram | TimeoutProgram | PickedProgram | AddedProgram
+
+if TYPE_CHECKING:  # what is around a machine is imported where a query asks for it
+    from stretto.engines.adding import AddedProgram
+    from stretto.engines.keeping import KeptProgram
+    from stretto.engines.picking import PickedProgram
+    from stretto.engines.timeouts import TimeoutProgram
+
+    AnyProgram = Machine | KeptProgram | TimeoutProgram | PickedProgram | AddedProgram
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,8 @@ def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
         return "it keeps what it needs to take output back, which events in order never ask for"
     if query.time is None:
         return "it puts events in the order of a time column, and none is named"
+    from stretto.automata.sase_afa import sase_afa
+
     try:
         sase_afa(query)
     except QueryError as error:
@@ -219,6 +224,8 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     if isinstance(query.asked, BoundBest | BoundSample):
         return _choosing(query, query.asked, valuations=valuations, timeouts=timeouts)
     if timeouts:
+        from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
+
         refuse_timeouts(query.parsed)
     if isinstance(query, BoundEql):
         return _eql_program(query, valuations=valuations)
@@ -227,6 +234,8 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     keep = query.parsed.keep
     if keep is None:
         return _machine_for(query, valuations=valuations)
+    from stretto.engines.keeping import KeptProgram
+
     if isinstance(query, BoundSase):
         return KeptProgram(_one_by_one(query), keep, query.parsed.variables)
     if valuations:
@@ -240,6 +249,8 @@ def _totals_program(
     why = why_not_added_up(query)
     if why:
         raise OptionError(f"counts and sums over all matches cannot be had: {why}")
+    from stretto.engines.adding import AddedProgram
+
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         return AddedProgram(TimedProgram(query, valuations=valuations, told=totals.variables), totals)
     if isinstance(query, BoundQuery):
@@ -265,6 +276,8 @@ def _choosing(
             f"EVERY … EVENTS with {what} counts the events of one stream, and here each key has its own, whose windows are over at "
             "times of their own: write windows of time, or EVERY EVENT"
         )
+    from stretto.engines.picking import PickedProgram
+
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         timed = TimedProgram(query, valuations=valuations, told=asked.variables)
         return PickedProgram(timed, asked, query.tested)

@@ -7,7 +7,6 @@ from typing import Any
 
 from stretto.errors import StrettoError
 from stretto.explaining.dot import Drawing
-from stretto.views.html import as_html, element, framed, named
 
 #: Characters of a graph that is drawn unasked; Graphviz takes long for larger ones.
 _MOST = 20_000
@@ -19,6 +18,8 @@ def html(
     draw: Callable[[], Drawing] | None = None,
 ) -> str:
     """Write parts as a table of names and texts; what cannot be explained or drawn is left out, as a look must not fail."""
+    from stretto.views.html import as_html, element, framed, named  # when something is shown
+
     written = as_html(named(parts))
     if explain is not None and (text := _tried(explain)):
         summary = element("summary", "how it runs")

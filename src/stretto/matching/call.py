@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from inspect import signature
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from stretto.arguments import check_arguments
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.nfab.runner import NfabRunner
 from stretto.errors import LimitError, OptionError
 from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
@@ -32,10 +30,12 @@ from stretto.matching.pipes import piped, reads_events
 from stretto.matching.progress import Progress
 from stretto.matching.relevance import relevant
 from stretto.matching.results import CHUNK, Layout, build_tables
-from stretto.matching.revising import Revising
 from stretto.matching.sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.streams import nothing, one_table, streams_of, with_types_of_nulls
 from stretto.query.afa import Afa
+
+if TYPE_CHECKING:
+    from stretto.matching.revising import Revising
 
 T = TypeVar("T")
 Found = TypeVar("Found", pa.Table, MatchSet)
@@ -310,6 +310,9 @@ class _Call:
 
     def sets(self) -> Iterator[MatchSet]:
         """The matches, in a set for each event that completes some."""
+        from stretto.engines.nfab.program import NfabProgram
+        from stretto.engines.nfab.runner import NfabRunner
+
         assert isinstance(self.program, NfabProgram)
         runner = NfabRunner(self.program)
         for batch in self.input.batches(self.program.columns, runner):
@@ -419,6 +422,8 @@ def _iter_match_afa(
     for name in frozen.events:
         require(given.schema.names, name, "attribute")
     tie = sequence or options.get("numbered")
+    from stretto.matching.revising import Revising
+
     line = Revising(frozen, given.schema, time=time, sequence=sequence, ordered=True, **options)
     if isinstance(given, pa.Table):
         given = given.select(line.needed())

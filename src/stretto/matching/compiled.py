@@ -6,23 +6,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from stretto.arguments import check_arguments
-from stretto.automata.ceql_afa import ceql_afa
-from stretto.automata.sase_afa import sase_afa
-from stretto.engines.adding import AddedProgram
-from stretto.engines.keeping import KeptProgram
-from stretto.engines.picking import PickedProgram
-from stretto.engines.select import AnyProgram, Machine, program_for
-from stretto.engines.timeouts import TimeoutProgram
+from stretto.engines.select import program_for
 from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
-from stretto.explaining import draw, explain, notebook
 from stretto.languages import ceql, eql, sase
-from stretto.languages.sql import has_clause
+from stretto.languages.clauses import has_clause
 from stretto.matching.derived import Derived
 from stretto.matching.results import Layout
 from stretto.query import functions
@@ -37,6 +30,9 @@ from stretto.query.passes.nulls import with_types_of_nulls
 from stretto.query.query import Consume, ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery, Selection
 from stretto.query.windows import Window
+
+if TYPE_CHECKING:
+    from stretto.engines.select import AnyProgram, Machine
 
 LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {
     "ceql": ceql.parse,
@@ -237,14 +233,18 @@ class Query:
 
     def _machine(self) -> Machine:
         """What finds the matches, of which perhaps some are kept."""
+        from stretto.engines.around import AroundProgram
+
         program = self.program(split=True)
-        assert not isinstance(program, TimeoutProgram)
-        return program.machine if isinstance(program, KeptProgram | PickedProgram | AddedProgram) else program
+        return program.machine if isinstance(program, AroundProgram) else program
 
     def automaton(self, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
         """The AFA over events with these attributes, and the variables of its marks (made once)."""
         with self._lock:
             if attributes not in self._automata:
+                from stretto.automata.ceql_afa import ceql_afa
+                from stretto.automata.sase_afa import sase_afa
+
                 bound = self.bound
                 if isinstance(bound.parsed, EqlQuery):
                     raise OptionError(NO_REVISIONS)
@@ -264,8 +264,12 @@ class Query:
         >>> print(stretto.compile("SELECT * FROM S WHERE A AS a ; B").explain().splitlines()[0])
         query      SELECT * FROM S WHERE A AS a ; B
         """
+        from stretto.explaining import explain
+
         if not timeouts or self._bound is None:
             return explain(self._parsed, self._split, self._machine)
+        from stretto.engines.timeouts import TimeoutProgram
+
         program = self.program(timeouts=True)
         assert isinstance(program, TimeoutProgram)
         text = explain(self._parsed, self._bound, lambda: program.machine)
@@ -277,6 +281,8 @@ class Query:
         That of a SASE+ query without a schema is drawn as over columns of types that fit its conditions; the keys that conditions say
         depend on the types, and are left out.
         """
+        from stretto.explaining import draw
+
         if isinstance(self._parsed, EqlQuery):
             return draw(self._parsed, None, self._machine)
         if isinstance(self._parsed, SaseQuery):
@@ -300,6 +306,8 @@ class Query:
         return f"<stretto.Query {self.text!r}>"
 
     def _repr_html_(self) -> str:
+        from stretto.explaining import notebook
+
         return notebook.html([("query", self.text.strip())], self.explain, self.draw)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from stretto.errors import OptionError
 from stretto.events import Schema
 from stretto.explaining.answer import Answer
-from stretto.matching.changing import Arcs
 from stretto.matching.compiled import Query, roles
 from stretto.matching.sets import MatchSet
 from stretto.matching.under_way import refused
 from stretto.query.afa import Afa
 from stretto.query.passes.bind import with_types_at
+
+if TYPE_CHECKING:
+    from stretto.matching.changing import Arcs
 
 
 class Reading(NamedTuple):

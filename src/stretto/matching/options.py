@@ -8,15 +8,11 @@ from typing import Any
 
 from stretto.errors import OptionError, nearest
 from stretto.languages.afa.builder import AFA
-from stretto.matching.ahead import Ahead
+from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.line import Line, Reading
-from stretto.matching.lowered import Lowering
-from stretto.matching.ordered import Ordered
-from stretto.matching.recognizing import Recognizing, is_clause
 from stretto.matching.reorder import check_span
-from stretto.matching.revising import Revising
 from stretto.query.afa import Afa
 
 #: Options of queries alone, which say nothing about an AFA.
@@ -79,9 +75,13 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
     """
     given = with_new_words(options)
     if isinstance(query, AFA | Afa):
+        from stretto.matching.revising import Revising
+
         refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
         return Revising(query.frozen, schema, **given)
     if is_clause(query, given.get("language")):
+        from stretto.matching.recognizing import Recognizing
+
         given.pop("language", None)
         refuse(
             given,
@@ -108,11 +108,18 @@ def line_of(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, A
         )
     else:
         refuse(given, ("sign",), "streams with retractions: speculation=math.inf takes them")
+    from stretto.matching.ordered import Ordered
+
     reading = Reading(**{name: given.pop(name) for name in Reading._fields if name in given})
     if ahead and asks:
+        from stretto.matching.ahead import Ahead
+
         speculation = given.pop("speculation")
         return Ahead(Ordered(compiled, schema, reading, **{"disorder": math.inf, **given}), speculation)
     if ahead:
+        from stretto.matching.lowered import Lowering
+        from stretto.matching.revising import Revising
+
         told: dict[str, Any] = {"time": reading.time, "sequence": reading.sequence, "sign": reading.sign}
         return Revising(Lowering(compiled, schema, reading), **told, **given)
     if given.pop("speculation", None) is not None:

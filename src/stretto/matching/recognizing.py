@@ -19,7 +19,7 @@ from stretto.explaining.answer import Answer
 from stretto.explaining.rows import draw_clauses, explain_clause
 from stretto.frame import Section, reading
 from stretto.languages.match_recognize import parse
-from stretto.languages.sql import has_clause, read_statement
+from stretto.languages.sql import read_statement
 from stretto.languages.sql.tokens import tokens
 from stretto.matching.held import check_columns, check_most, counted, plain, summary
 from stretto.matching.lateness import check_late
@@ -33,14 +33,6 @@ from stretto.matching.sql import bound_to
 from stretto.matching.under_way import refused
 from stretto.query.row_pattern import RowQuery
 from stretto.times import DAY, FOREVER, check_clock
-
-#: Languages by the names that callers give.
-LANGUAGES = ("sql", "match_recognize")
-
-
-def is_clause(query: object, language: str | None) -> bool:
-    """Whether a query is a clause, or SQL around one: by its language or, where none is said, by its text."""
-    return isinstance(query, str) and (language in LANGUAGES or (language is None and has_clause(query)))
 
 
 def read_clause(text: str) -> RowQuery:

@@ -28,7 +28,6 @@ from stretto.columns.overflow import Order
 from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.windows import as_measured, measured_type
-from stretto.engines.timeouts import refuse_timeouts
 from stretto.errors import OptionError, SnapshotError
 from stretto.frame import Section, check_columns
 from stretto.matching.returns import Rows, computed_columns
@@ -317,6 +316,8 @@ class Layout:
                 "the rows"
             )
         if timeouts:
+            from stretto.engines.timeouts import refuse_timeouts
+
             refuse_timeouts(query.parsed)
             if self.summary:
                 raise OptionError(

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,6 @@ from stretto.arguments import check_arguments
 from stretto.budget import Budget
 from stretto.columns.overflow import Order
 from stretto.engines.api import Matches
-from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.nfab.runner import HandedOver
 from stretto.errors import LimitError, OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.results import Layout, build_tables
@@ -28,6 +26,10 @@ from stretto.matching.returns import Rows
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery
+
+if TYPE_CHECKING:
+    from stretto.engines.nfab.program import NfabProgram
+    from stretto.engines.nfab.runner import HandedOver
 
 #: Matches are listed in tables of so many.
 PIECE = 1 << 10
@@ -275,6 +277,8 @@ def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
         raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
     split = query.split
     assert isinstance(split, BoundSase)
+    from stretto.engines.nfab.program import NfabProgram
+
     return NfabProgram(split)
 
 

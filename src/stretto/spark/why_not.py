@@ -13,7 +13,7 @@ from stretto.errors import LimitError, OptionError
 from stretto.events import require
 from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
-from stretto.languages.sql import has_clause
+from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.keyed import as_in, named_keys
 from stretto.matching.sql_query import SqlQuery

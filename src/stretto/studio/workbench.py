@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from stretto.asking.call import why_not
 from stretto.errors import DataError, LimitError, OptionError, QueryError, StrettoError, StrettoWarning
 from stretto.events import Schema, require
-from stretto.languages.sql import has_clause
+from stretto.languages.clauses import has_clause
 from stretto.matching.call import iter_matches
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import open_files

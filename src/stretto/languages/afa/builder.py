@@ -13,8 +13,6 @@ import pyarrow as pa
 from stretto.arguments import check_arguments
 from stretto.errors import OptionError, QueryError, StrettoError, hinted, nearest
 from stretto.events import Schema
-from stretto.explaining import notebook
-from stretto.explaining.afa import draw_afa, explain_afa
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
 from stretto.languages.afa.elements import Step, Steps, positions_of
 from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer
@@ -316,10 +314,14 @@ class AFA:
         >>> print(stretto.AFA({"x": int}).arc("q0", "q1", when="e.x > 5").final("q1").explain().splitlines()[0])
         events     x int64
         """
+        from stretto.explaining.afa import explain_afa
+
         return explain_afa(self.frozen)
 
     def draw(self) -> Any:
         """Draw the graph as in figures 3 and 14 of the paper, for Graphviz; it shows itself as SVG in a notebook."""
+        from stretto.explaining.afa import draw_afa
+
         return draw_afa(self.frozen)
 
     def __str__(self) -> str:
@@ -333,6 +335,8 @@ class AFA:
         return f"<stretto.AFA: {len(self._arcs)} arcs>"
 
     def _repr_html_(self) -> str:
+        from stretto.explaining import notebook
+
         return notebook.html([("automaton", str(self) or "no arcs yet")], self.explain, self.draw)
 
 

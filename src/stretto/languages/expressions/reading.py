@@ -18,6 +18,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from stretto.errors import QueryError, placed
+from stretto.languages.expressions.tables import lalr_parser
 from stretto.languages.expressions.tokens import Mistake, reserve
 
 if TYPE_CHECKING:
@@ -60,22 +61,25 @@ class Language:
             raise explain(text, error, what) from None
 
 
+def languages() -> Iterator[Language]:
+    """All languages."""
+    rooms = files("stretto.languages")
+    for name in sorted(entry.name for entry in rooms.iterdir() if (entry / "parser.py").is_file()):
+        module = import_module(f"stretto.languages.{name}.parser")
+        yield from (value for value in vars(module).values() if isinstance(value, Language))
+
+
 @lru_cache(maxsize=16)
 def parser(language: Language, start: str, *, trees: bool = False) -> Lark:
     """Make the parser of a language's texts of one kind; with ``trees`` it gives Lark's own, without any callback."""
-    from lark import Lark
-
     callbacks = import_module(f"{language.package}.transformer")
     sources = [files("stretto.languages.expressions").joinpath(name) for name in language.shared]
     sources.append(files(language.package).joinpath("grammar.lark"))  # which may extend their rules
-    return Lark(
+    return lalr_parser(
         "\n".join(source.read_text(encoding="utf-8") for source in sources),
-        start=start,
-        parser="lalr",
-        lexer="contextual",
+        start,
         transformer=None if trees else callbacks.CALLBACKS,
         lexer_callbacks=dict.fromkeys(callbacks.RESERVED, partial(reserve, callbacks.RESERVED)),
-        maybe_placeholders=False,
     )
 
 

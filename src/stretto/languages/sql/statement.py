@@ -6,7 +6,6 @@ points at the place in the text as it was given.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -88,23 +87,6 @@ class Statement:
         """Give mistakes in a clause, which are raised inside, their places in the whole text."""
         with _placed_in(self.text, clause.body, clause.written):
             yield
-
-
-def has_clause(text: str) -> bool:
-    """Whether a text looks like SQL with ``MATCH_RECOGNIZE``, be it closed and right or not.
-
-    >>> has_clause("SELECT * FROM t MATCH_RECOGNIZE (PATTERN"), has_clause("SELECT * FROM S WHERE A FILTER A[x = 'WINDOW PATTERN (']")
-    (True, False)
-    """
-    words = text.upper()
-    if "MATCH_RECOGNIZE" not in words and "WINDOW" not in words:
-        return False
-    parts = tokens(text, whole=False)
-    opened = [one for one, after in itertools.pairwise(parts) if after.says("(")]
-    if any(one.says("MATCH_RECOGNIZE") for one in opened):
-        return True
-    window = next((one.start for one in parts if one.says("WINDOW")), len(text))
-    return any(one.says("PATTERN") and one.start > window for one in opened)
 
 
 def read_statement(text: str, *, spark: bool = False) -> Statement:

@@ -7,11 +7,12 @@ from collections.abc import Hashable
 from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.written import read_afa
+from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query, language_of
 from stretto.matching.many.automata import LANGUAGE, AutomatonPart, text_of
 from stretto.matching.many.clauses import ClausePart
 from stretto.matching.many.parts import Latest, Part, QueryPart
-from stretto.matching.recognizing import is_clause, read_clause
+from stretto.matching.recognizing import read_clause
 from stretto.query.afa import Afa
 from stretto.query.query import refuse_joined
 

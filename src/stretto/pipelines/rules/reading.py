@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from stretto.arguments import check_arguments
 from stretto.errors import OptionError, QueryError, StrettoError
+from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.recognizing import is_clause
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.documents import File, Form, read, validated
 from stretto.pipelines.problems import PipelineError, Problem

@@ -17,9 +17,10 @@ from stretto import frame
 from stretto.column_types import type_named
 from stretto.errors import SnapshotError, StrettoError
 from stretto.languages.afa.written import read_afa
+from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import read
 from stretto.matching.meaning import changes
-from stretto.matching.recognizing import is_clause, read_clause
+from stretto.matching.recognizing import read_clause
 from stretto.query.afa import Afa
 
 MAGIC = b"STRBUCK\0"
