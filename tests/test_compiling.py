@@ -109,7 +109,7 @@ def test_what_is_inlined_has_no_code_of_its_own() -> None:
     assert _mix(state, word) == expected, "Python may call it all the same"
     _hash(np.arange(9, dtype=np.uint64), 2, 9)
     for code in (found.library for found in _mix.overloads.values()):
-        assert isinstance(code, _jit._InlinedCode)
+        assert isinstance(code, _jit._Part)
         assert code.get_pointer_to_function(code.name) == 0
 
 
@@ -167,17 +167,30 @@ def test_one_engine_that_is_named_is_compiled_by_a_process_that_compiles(tmp_pat
     del environment["STRETTO_COMPILE"]
     code = """
 import os, subprocess, sys
-class Started:
-    def __init__(self, args, env, **options):
-        print(args[-2:], env["STRETTO_COMPILE"])
-    def wait(self):
-        return 0
-subprocess.Popen = Started
+def run(args, env, **options):
+    print(args[-2:], env["STRETTO_COMPILE"])
+    return subprocess.CompletedProcess(args, 0, "rows: compiled in 9 s\\n")
+subprocess.run = run
 from stretto.cli import main
 main(["compile", "rows"])
 """
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "['compile', 'rows'] now\n"
+    assert done.stdout == "['compile', 'rows'] now\nrows: compiled in 9 s; 100% of all is done\n"
+
+
+def test_engines_are_compiled_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if background.fcntl is None:
+        pytest.skip("processes cannot lock files here")
+    started: list[str] = []
+    monkeypatch.setattr(background, "_start", started.append)
+    for name in ("_known", "_looked", "_children"):
+        monkeypatch.setattr(background, name, set() if name == "_known" else {})
+    monkeypatch.setattr(background, "PAUSE", 0.0)
+    with background.compiling(str(tmp_path), "nfab"):
+        assert not background.compiled(str(tmp_path), "stretto.engines.afa.kernels")
+        assert started == []
+    assert not background.compiled(str(tmp_path), "stretto.engines.afa.kernels")
+    assert started == ["afa"]
 
 
 def said(folder: Path, *code: str) -> str:

@@ -60,7 +60,7 @@ def compiled(directory: str, module: str) -> bool:
     if _mark(directory, group).exists() or (child is not None and child.poll() is not None):
         _known.add(group)
         return True
-    if child is None and not _busy(directory, group):
+    if child is None and not any(_busy(directory, any_group) for any_group in GROUPS):  # one at a time
         log.warning(
             "stretto compiles the kernels of %s in the background, once for this machine: until then, queries run as Python, "
             "slowly (STRETTO_COMPILE=now waits instead; `stretto compile` does it beforehand)",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -44,7 +46,7 @@ def compile_kernels(
     """
     from stretto import _jit
     from stretto._jit import bundle
-    from stretto._jit.background import command, compiling
+    from stretto._jit.background import compiling
 
     if _jit.interprets() or not _jit.CACHE_DIRECTORY:
         why = "Numba is switched off" if _jit.interprets() else "no directory for compiled code can be written"
@@ -60,10 +62,7 @@ def compile_kernels(
             hint = suggestion(engine, WORK, kind="engine")
             raise OptionError(f"there is no engine '{engine}'" + (f"; {hint}" if hint else f": {', '.join(WORK)}"))
     if engines is None or len(engines) > 1 or _jit.TIERED:
-        workers = [subprocess.Popen(**command(engine)) for engine in engines or WORK]
-        codes = [worker.wait() for worker in workers]
-        if any(codes):
-            raise typer.Exit(1)
+        _in_processes(list(engines or WORK))
         return
     (engine,) = engines
     began = time.monotonic()
@@ -71,6 +70,29 @@ def compile_kernels(
         if left:
             WORK[engine]()
     typer.echo(f"{engine}: {f'compiled in {time.monotonic() - began:.0f} s' if left else 'was there'}")
+
+
+def _in_processes(engines: list[str]) -> None:
+    """Compile each engine in a process of its own, as many at a time as there are processors, those that take long first."""
+    from stretto._jit.background import command
+
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    engines.sort(key=lambda engine: -SECONDS[engine])
+    done, failed = 0, False
+    with ThreadPoolExecutor(processors) as pool:
+
+        def compiled(engine: str) -> tuple[str, subprocess.CompletedProcess[str]]:
+            return engine, subprocess.run(**command(engine), stdout=subprocess.PIPE, text=True, check=False)
+
+        for work in as_completed([pool.submit(compiled, engine) for engine in engines]):
+            engine, process = work.result()
+            failed = failed or process.returncode != 0
+            done += SECONDS[engine]
+            told = process.stdout.strip() or f"{engine}: failed"
+            share = done / sum(SECONDS[one] for one in engines)
+            typer.echo(told if "was there" in told else f"{told}; {share:.0%} of all is done")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _tecs() -> None:
@@ -207,6 +229,19 @@ def _totals() -> None:
         matcher.advance(20)
         stretto.Matcher(query, EVENTS.schema, time="ts").restore(snapshot).finish()
 
+
+#: About how many seconds of a processor each engine takes, which tells how far one has got.
+SECONDS = {
+    "nfab": 70,
+    "timeouts": 40,
+    "tecs": 36,
+    "afa": 36,
+    "dataflow": 20,
+    "totals": 18,
+    "rows": 15,
+    "timed": 14,
+    "latest": 6,
+}
 
 #: What makes an engine's kernels run once, so that they are compiled.
 WORK = {
