@@ -153,7 +153,15 @@ def as_table(events: Any) -> pa.Table:
         plain = without_views(own.type)
         if plain != own.type:
             table = table.set_column(i, own.with_type(plain), table.column(i).cast(plain))
+        elif pa.types.is_dictionary(plain) and _has_nulls(table.column(i)):
+            values = table.column(i).cast(plain.value_type).dictionary_encode().cast(plain)
+            table = table.set_column(i, own, values)
     return table
+
+
+def _has_nulls(column: pa.ChunkedArray) -> bool:
+    """Whether a dictionary has NULL among its values, which Arrow does not join with others."""
+    return any(chunk.dictionary.null_count for chunk in column.chunks)
 
 
 def _refuse_plans(events: Any) -> None:

@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.languages.match_recognize import parse as parse_clause
+from stretto.matching.rows import unmet
+from stretto.query.passes.bind_rows import bind as bind_rows
 
 AB = "SELECT * FROM S WHERE A ; B"
 EVENTS = {"type": ["A", "B"], "t": [2, 1]}
@@ -153,3 +156,27 @@ def test_a_sequence_of_more_than_63_bits() -> None:
     matcher = stretto.Matcher(AB, events.schema, time="t", sequence="s", disorder=5)
     with pytest.raises(stretto.DataError, match="does not fit into 64 bits"):
         matcher.push(events)
+
+
+def test_a_clause_without_variables_restores() -> None:
+    clause = "MATCH_RECOGNIZE (PARTITION BY type PATTERN ( ))"
+    events = pa.table({"type": ["a", "b", "a"]})
+    matcher, other = stretto.Matcher(clause, events.schema), stretto.Matcher(clause, events.schema)
+    matcher.push(events)
+    other.restore(matcher.snapshot())
+    assert other.push(events).equals(matcher.push(events))
+
+
+def test_dictionaries_with_null_among_their_values() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array(["x", None]))
+    events = pa.table({"k": column, "t": [1, 2, 3]})
+    matcher = stretto.Matcher("MATCH_RECOGNIZE (PARTITION BY k PATTERN (A+) DEFINE A AS t > 0)", events.schema)
+    matcher.push(events)
+    matcher.push(events)
+    assert matcher.finish().column("k").to_pylist() == ["x", None]
+
+
+def test_a_measure_with_the_name_of_a_column_does_not_read_it() -> None:
+    clause = "MATCH_RECOGNIZE (ORDER BY t MEASURES max(t) AS k PATTERN (A B) DEFINE A AS t > 9, B AS t > 3)"
+    bound = bind_rows(parse_clause(clause), pa.schema({"t": pa.int64(), "k": pa.string()}))
+    assert unmet(bound, pa.table({"t": [1, 2, 3]}))

@@ -90,8 +90,8 @@ def _sorted_pieces(program: RowProgram, table: pa.Table, piece: int) -> Iterator
 
 
 def columns_of(bound: BoundRows) -> list[str]:
-    """The columns, and fields, that are read, and the columns that are shown."""
-    names = bound.schema.names
+    """The columns, and fields, that are read, and the columns that are shown, of which no measure has the name."""
+    names = set(bound.schema.names) - {one.name for one in bound.measures}
     return list(dict.fromkeys((*bound.read, *(name for name in bound.output.names if name in names))))
 
 

@@ -635,7 +635,7 @@ class RowRun:
         if (before[after[linked]] != linked).any() or (after[before[own[before != 0]]] != own[before != 0]).any():
             raise ValueError("the rows before and behind each other are others")
         self._check_partitions(section, after)
-        section.numbers("row.position", size=size, least=-1, below=positions)
+        section.numbers("row.position", size=size, least=-1, below=max(1, positions))
         section.numbers("row.edge", size=size, least=0, below=positions + 2)
         section.numbers("part.edge", size=self.partitions, least=0, below=positions + 2)
 
