@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo studio wheel test test-all check bench site format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
 KILLS := $(addprefix kills-,ceql sase clause totals ahead afa current patterns dataflow)
-LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks browser
+LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks browser wheel
 .PHONY: lanes test-kills test-mutations $(LANES:%=test-%)
 
 VENV ?= .venv
@@ -91,7 +91,7 @@ wheel: $(VENV)/.stamp
 # What one runs before each commit. What is left out here is a lane of its own below.
 test: $(VENV)/.stamp
 	@echo "== test: compiled, Spark included, a tenth of the random cases"
-	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere or session or browser)"
+	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere or session or browser or wheel)"
 
 # Every lane, whatever happens to those before it; it fails if one did.
 test-all: $(VENV)/.stamp
@@ -108,13 +108,13 @@ lanes:
 test-uncompiled: $(VENV)/.stamp
 	@echo "== test-uncompiled: kernels interpreted, with branch coverage, a tenth of the random cases"
 	rm -f .coverage .coverage.*
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 --durations=10 -m "not (spark or benchmark or browser)"
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 --durations=10 -m "not (spark or benchmark or browser or wheel)"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 test-checked: $(VENV)/.stamp
 	@echo "== test-checked: kernels bounds-checked, a tenth of the random cases"
-	export NUMBA_BOUNDSCHECK=1; $(PYTEST) -m "not (spark or benchmark or fuzz or browser)"
+	export NUMBA_BOUNDSCHECK=1; $(PYTEST) -m "not (spark or benchmark or fuzz or browser or wheel)"
 
 test-seeds: $(VENV)/.stamp
 	@echo "== test-seeds: all random cases, compiled"
@@ -176,6 +176,10 @@ test-delta: $(VENV)/.stamp
 test-benchmarks: $(VENV)/.stamp
 	@echo "== test-benchmarks: the benchmarks at toy size"
 	export STRETTO_CASES=all; $(PYTEST) -m benchmark
+
+test-wheel: $(VENV)/.stamp
+	@echo "== test-wheel: a wheel with compiled code, in an empty environment"
+	$(BIN)/python -m pytest -m wheel -rP tests/test_wheel.py
 
 test-browser: $(VENV)/.stamp studio
 	@echo "== test-browser: the studio in Chromium"

@@ -1,5 +1,7 @@
 """Compile all kernels, and the tables of all grammars, for a platform wheel: ``python packaging/kernels.py FOLDER``.
 
+Engines that are named behind the folder are compiled alone, to look at them.
+
 The folder gets what the package looks for beside ``stretto/_jit/bundle.py``. It is the same code that ``stretto compile`` makes,
 but for a kind of processors in place of this one (``TARGETS`` in ``bundle.py``).
 """
@@ -11,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from stretto._jit import bundle
@@ -18,7 +21,7 @@ from stretto.cli.compile import WORK
 from stretto.languages.expressions.reading import languages, parser
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, engines: Sequence[str]) -> None:
     """Fill the folder anew."""
     processor, _ = bundle.target()
     if not processor:
@@ -27,7 +30,7 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         told = {"STRETTO_CACHE_DIR": made, "STRETTO_COMPILE": "now", "PYTHONHASHSEED": "0"}
         told |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
-        for engine in WORK:
+        for engine in engines:
             command = [sys.executable, "-W", "ignore", "-m", "stretto", "compile", engine]
             subprocess.run(command, env=os.environ | told, check=True)
         subprocess.run([sys.executable, __file__, "--grammars"], env=os.environ | told, check=True)
@@ -50,4 +53,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--grammars"]:
         grammars()
     else:
-        main(Path(sys.argv[1]))
+        main(Path(sys.argv[1]), sys.argv[2:] or list(WORK))

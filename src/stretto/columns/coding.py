@@ -167,7 +167,7 @@ _NO_BITS: U8 = frozen(np.zeros(0, np.uint8))
 def _bitmap(array: pa.Array) -> U8:
     """The validity bitmap (from the buffer's start); empty when nothing is NULL."""
     buffer = array.buffers()[0] if array.null_count else None
-    return _NO_BITS if buffer is None else np.frombuffer(buffer, np.uint8)
+    return _NO_BITS if buffer is None else frozen(np.frombuffer(buffer, np.uint8))
 
 
 class Coder(ABC):
@@ -267,10 +267,10 @@ def _strings(array: pa.Array) -> tuple[NDArray[Any], U8]:
         array = array.cast(pa.large_string())
     _, offsets, data = array.buffers()
     wide = np.int64 if pa.types.is_large_string(array.type) else np.int32
-    content = _NO_BITS if data is None else np.frombuffer(data, np.uint8)
+    content = _NO_BITS if data is None else frozen(np.frombuffer(data, np.uint8))
     if offsets is None or not len(array):
         return frozen(np.zeros(len(array) + 1, wide)), content
-    return np.frombuffer(offsets, wide, array.offset + len(array) + 1)[array.offset :], content
+    return frozen(np.frombuffer(offsets, wide, array.offset + len(array) + 1)[array.offset :]), content
 
 
 def _equal_to(atom: p.Predicate) -> tuple[str, ...]:

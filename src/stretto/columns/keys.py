@@ -558,7 +558,7 @@ class _Part:
         else:
             self.offsets = np.frombuffer(offsets, dtype, array.offset + len(array) + 1)[array.offset :]
         if data is not None:
-            self.data = np.frombuffer(data, np.uint8)
+            self.data = frozen(np.frombuffer(data, np.uint8))
 
     def spans(self, rows: I64) -> tuple[I64, I64] | None:
         """Where the bytes of some rows start and stop; ``None`` for fixed width."""
