@@ -23,6 +23,18 @@ EVENTS = pa.table(
     }
 )
 
+#: More of them, with many keys and other types of columns, so that stores grow and are swept.
+MANY = pa.table(
+    {
+        "type": pa.array(["A", "B", "B", "C"] * 1024).dictionary_encode(),
+        "v": pa.array([n * 31 % 97 for n in range(4096)], pa.int64()),
+        "k": pa.array([f"key {n // 4}" for n in range(4096)], pa.large_string()),
+        "ts": pa.array(range(4096), pa.int64()),
+        "x": pa.array([None if n % 7 == 0 else n / 8 for n in range(4096)], pa.float64()),
+        "d": pa.array(["north", "south"] * 2048).dictionary_encode(),
+    }
+)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -95,6 +107,20 @@ def _in_processes(engines: list[str]) -> None:
         raise typer.Exit(1)
 
 
+def _run(query: Any, **options: Any) -> None:
+    """Run a query over :data:`MANY` events, with a snapshot half-way."""
+    import stretto
+
+    half = MANY.num_rows // 2
+    first, matcher = (stretto.Matcher(query, MANY.schema, time="ts", **options) for _ in range(2))
+    first.push(MANY.slice(0, half))
+    matcher.restore(first.snapshot())
+    matcher.held()
+    matcher.push(MANY.slice(half))
+    matcher.advance(5000)
+    matcher.finish()
+
+
 def _tecs() -> None:
     import stretto
 
@@ -108,6 +134,9 @@ def _tecs() -> None:
     stretto.match("SELECT * FROM S WHERE A ; B KEEP LONGEST", EVENTS)
     for choice in ("ORDER BY SUM(A[v]) LIMIT 1", "ORDER BY CAST(SUM(A[v]) AS DOUBLE) LIMIT 1", "SAMPLE 1"):
         stretto.match(f"SELECT * FROM S WHERE A ; B {choice}", EVENTS)
+    for tested in ("v > 0 AND v < 1000000007", "x > 0.5 AND d = 'north'", "k = 'key 3'", "type LIKE 'A%'"):
+        _run(f"SELECT * FROM S WHERE A AS a ; B AS b FILTER a[{tested}] PARTITION BY [k] WITHIN 10 [ts]")
+    _run("SELECT * FROM S WHERE A AS a ; B AS b", disorder=5)
     patterns = stretto.PatternSet(EVENTS.schema, time="ts")
     for at, keys in enumerate(("", " PARTITION BY [k]")):
         text = f"SELECT * FROM S WHERE A AS a ; B+ AS b FILTER a[v > 0]{keys}"
@@ -129,6 +158,7 @@ def _nfab() -> None:
         matcher.push(EVENTS)
         matcher.advance(20)
         matcher.finish()
+    _run("PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match { [k] and b[i].v > a.v and a.x < 9.5 } WITHIN 10")
     choices = ("ORDER BY SUM(b.v) LIMIT 1", "ORDER BY CAST(SUM(b.v) AS DOUBLE) LIMIT 1", "SAMPLE 1")
     for choice in (*choices, "RETURN TOTAL count(*)"):
         stretto.match(f"PATTERN SEQ(A a, B b) WHERE skip_till_any_match {{ a.v < b.v }} {choice}", EVENTS)
@@ -151,6 +181,9 @@ def _timed() -> None:
     matcher = stretto.Matcher(query, time="ts")
     matcher.push(EVENTS)
     stretto.Matcher(query, time="ts").restore(matcher.snapshot()).finish()
+    gaps = "FROM S WHERE A AS a ; B+ AS b GAP 5 [ts] ; NOT C PARTITION BY [k] WITHIN 10 [ts]"
+    for asked in (f"SELECT * {gaps}", f"SELECT * {gaps} ORDER BY SUM(b[v]) LIMIT 1", f"SELECT COUNT(*), SUM(b[v]) {gaps}"):
+        _run(asked)
 
 
 def _afa() -> None:
@@ -165,6 +198,7 @@ def _afa() -> None:
     matcher.push(EVENTS.slice(0, 2))
     matcher.advance(5)
     matcher.finish()
+    _run(afa, provenance=True)
 
 
 def _dataflow() -> None:
@@ -210,6 +244,8 @@ def _latest() -> None:
     matcher.push(EVENTS)
     matcher.advance(20)
     stretto.Matcher(sequence, EVENTS.schema, **roles).restore(matcher.snapshot()).finish()
+    _run(sequence, language="eql", time_unit="s")
+    stretto.match("join by k [A where true] [B where true]", EVENTS, **roles)
     stretto.match("sample by k [A where true] [B where true]", EVENTS, **roles)
 
 
@@ -228,6 +264,8 @@ def _totals() -> None:
         snapshot = matcher.snapshot()
         matcher.advance(20)
         stretto.Matcher(query, EVENTS.schema, time="ts").restore(snapshot).finish()
+        if "PARTITION" in rest:  # else sums leave 64 bits
+            _run(query)
 
 
 #: About how many seconds of a processor each engine takes, which tells how far one has got.
