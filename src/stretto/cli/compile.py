@@ -182,7 +182,11 @@ def _timed() -> None:
     matcher.push(EVENTS)
     stretto.Matcher(query, time="ts").restore(matcher.snapshot()).finish()
     gaps = "FROM S WHERE A AS a ; B+ AS b GAP 5 [ts] ; NOT C PARTITION BY [k] WITHIN 10 [ts]"
-    for asked in (f"SELECT * {gaps}", f"SELECT * {gaps} ORDER BY SUM(b[v]) LIMIT 1", f"SELECT COUNT(*), SUM(b[v]) {gaps}"):
+    for asked in (
+        f"SELECT * {gaps}",
+        f"SELECT * {gaps} ORDER BY SUM(b[v]) LIMIT 1",
+        f"SELECT COUNT(*), SUM(b[v]) {gaps}",
+    ):
         _run(asked)
 
 
