@@ -593,7 +593,7 @@ def test_wrong_events_end_with_1(run: Run) -> None:
     Path("broken.csv").write_text("type,v\nA,1,2\n")
     code, _, err = run("match", QUERY, "broken.csv")
     assert code == 1
-    assert err.startswith("error: broken.csv: ")
+    assert err.startswith("error: broken.csv, line 2: ")
     Path("broken.json").write_text('{"type": "A"\n')
     assert run("match", QUERY, "broken.json")[0] == 1
 
