@@ -90,10 +90,16 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_the_page_of_the_package_has_no_links_into_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin", "hatchling.metadata.plugin.interface")
-    for name in names:  # which is there only while the package is built
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setattr(sys.modules[names[-1]], "MetadataHookInterface", object, raising=False)
+    hooks = {
+        "hatchling.metadata.plugin": "MetadataHookInterface",
+        "hatchling.builders.hooks.plugin": "BuildHookInterface",
+    }
+    for package, hook in hooks.items():  # which is there only while the package is built
+        parts = f"{package}.interface".split(".")
+        for end in range(1, len(parts) + 1):
+            name = ".".join(parts[:end])
+            monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        monkeypatch.setattr(sys.modules[f"{package}.interface"], hook, type(hook, (), {}), raising=False)
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     assert spec is not None
     assert spec.loader is not None

@@ -105,6 +105,8 @@ def test_a_limit_of_the_process_is_a_limit_of_memory() -> None:
     code = """
 import resource, stretto
 from stretto import memory
+stretto.match  # imported before the limit
+from stretto.engines.tecs import runner
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), -1))
 assert memory.available() <= 400 << 20, memory.available()

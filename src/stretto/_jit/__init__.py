@@ -392,7 +392,7 @@ class _Inlined(_Kernel):
 
     @cached_property
     def _kernel(self) -> Any:
-        return jit(self.py_func)
+        return _kernel_of(self.py_func, self.python)
 
     def __call__(self, *arguments: Any) -> Any:
         return self._kernel(*arguments)
@@ -406,10 +406,7 @@ def jit(function: F) -> F:
     """Compile a kernel: no Python objects, cached on disk, wrap-around integers, IEEE division."""
     if config.DISABLE_JIT:
         return function
-    kernel = _dispatcher(_Kernel, function, function)
-    if CACHE_DIRECTORY or bundle.there():
-        kernel.enable_caching()
-    return kernel  # type: ignore[no-any-return]
+    return _kernel_of(function, function)  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
@@ -425,6 +422,13 @@ def inlined_unless_interpreted(python: Callable[..., Any]) -> Callable[[F], F]:
     if config.DISABLE_JIT:
         return lambda function: python  # type: ignore[return-value]
     return lambda function: _dispatcher(_Inlined, function, python, forceinline=True)
+
+
+def _kernel_of(function: Callable[..., Any], python: Callable[..., Any]) -> Any:
+    kernel = _dispatcher(_Kernel, function, python)
+    if CACHE_DIRECTORY or bundle.there():
+        kernel.enable_caching()
+    return kernel
 
 
 def _dispatcher(
