@@ -101,3 +101,9 @@ def test_what_does_not_fit_is_damage(error: Exception) -> None:
 def test_the_reason_is_kept() -> None:
     with pytest.raises(SnapshotError, match=r"^of another query$"), reading():
         raise SnapshotError("of another query")
+
+
+def test_numbers_that_must_be_in_order_may_be_equal() -> None:
+    assert Section(arrays={"time": np.array([1, 1, 4])}).numbers("time", ordered=True).tolist() == [1, 1, 4]
+    with pytest.raises(SnapshotError, match="'time' holds 3 at place 2, where a number from 4 on is expected"):
+        Section(arrays={"time": np.array([1, 4, 3])}).numbers("time", ordered=True)

@@ -101,7 +101,14 @@ class Section:
     # -- numbers ------------------------------------------------------------------------------------------------------
 
     def numbers(
-        self, name: str, *, size: int | None = None, least: Bound = None, below: Bound = None, rising: bool = False
+        self,
+        name: str,
+        *,
+        size: int | None = None,
+        least: Bound = None,
+        below: Bound = None,
+        rising: bool = False,
+        ordered: bool = False,
     ) -> NDArray[np.int64]:
         """The integers of an array that was kept.
 
@@ -113,6 +120,8 @@ class Section:
             The range in which they must lie: of all, or of each by itself.
         rising
             Whether each must be above the one before.
+        ordered
+            Whether none may be below the one before.
 
         Raises
         ------
@@ -135,8 +144,11 @@ class Section:
             _refuse(name, held, held < least, "a number from {} on", least)
         if below is not None:
             _refuse(name, held, held >= below, "a number below {}", below)
-        if rising and held.size:
-            _refuse(name, held[1:], held[1:] <= held[:-1], "a number above {}", held[:-1])
+        if (rising or ordered) and held.size:
+            before = np.roll(held, 1)
+            wrong = held <= before if rising else held < before
+            wrong[0] = False  # nothing is before the first
+            _refuse(name, held, wrong, "a number above {}" if rising else "a number from {} on", before)
         return held
 
     def count(self, name: str, most: int | None = None) -> int:

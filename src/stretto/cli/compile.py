@@ -84,14 +84,18 @@ def compile_kernels(
     typer.echo(f"{engine}: {f'compiled in {time.monotonic() - began:.0f} s' if left else 'was there'}")
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _in_processes(engines: list[str]) -> None:
     """Compile each engine in a process of its own, as many at a time as there are processors, those that take long first."""
     from stretto._jit.background import command
 
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     engines.sort(key=lambda engine: -SECONDS[engine])
     done, failed = 0, False
-    with ThreadPoolExecutor(processors) as pool:
+    with ThreadPoolExecutor(processors()) as pool:
 
         def compiled(engine: str) -> tuple[str, subprocess.CompletedProcess[str]]:
             return engine, subprocess.run(**command(engine), stdout=subprocess.PIPE, text=True, check=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json as json_text
-import os
 import platform
 import re
 import shutil
@@ -225,10 +224,11 @@ def _kernels() -> Iterator[Finding]:
 
 def _memory() -> Finding:
     from stretto.budget import default_bytes
+    from stretto.cli.compile import processors
     from stretto.memory import available
 
     there = available()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = processors()
     if there is None:
         return Finding("memory", "missing", f"not known; {cores} cores", "give budget= in calls that may list much")
     listed = f"{default_bytes() / (1 << 30):,.1f} GiB may be listed without budget="

@@ -382,10 +382,9 @@ class Choice:
         position = section.numbers("position", least=0, below=run.rows, rising=True)
         values, count = self.picker.values, position.size
         values = _with_room(values, count)
-        time = section.numbers("time", size=count)
-        reached = np.inf if run.last_measure is None else run.last_measure
-        if (time[1:] < time[:-1]).any() or (count and time[-1] > reached):
-            raise ValueError("the times of events fall")
+        time = section.numbers("time", size=count, ordered=True)
+        if count and run.last_measure is not None and time[-1] > run.last_measure:
+            raise ValueError("an event is later than the last one")
         values.position[:count], values.time[:count] = position, time
         values.value[:count] = section.arrays["value"].astype(self.scores).reshape(count, values.value.shape[1])
         self.picker = self.picker._replace(values=values)

@@ -226,9 +226,10 @@ class Held:
     def load(self, section: Section, rows: int, marks: int) -> None:
         """Take over what :meth:`save` wrote, of a stream of so many rows, with so many marks."""
         found, score = Matches.kept(section, rows, marks), section.arrays["score"].astype(self.scores)
-        group, window = (section.numbers(name, size=found.start.size) for name in ("group", "window"))
-        if score.size != found.start.size or (window[1:] < window[:-1]).any() or (group < 0).any():
-            raise ValueError("the matches that are held are not in order")
+        group = section.numbers("group", size=found.start.size, least=0)
+        window = section.numbers("window", size=found.start.size, ordered=True)
+        if score.size != found.start.size:
+            raise ValueError("not every match that is held has a score")
         self._rows = Rows(*found[:5], score, group, window)
         self._count = self._settled = self._rows.start.size
 

@@ -258,9 +258,7 @@ class Driver(Intake):
         states = self._load_states(section)
         self.state.load(section, partitions, states, rows=self.rows, marks=self._marks)
         trace = section.sub("trace")
-        position = trace.numbers("position", least=0, below=self.rows)
-        if (position[1:] < position[:-1]).any():
-            raise ValueError("the positions of 'trace' fall")
+        position = trace.numbers("position", least=0, below=self.rows, ordered=True)
         part = trace.numbers("part", size=position.size, least=-1, below=max(1, partitions))
         cls = trace.numbers("cls", size=position.size, least=0)
         self._traces = [Trace(position, part, self._load_classes(section, part, cls))]

@@ -247,9 +247,7 @@ class Adder:
         own = section.sub("seen")
         count = own.numbers("position", least=0, below=run.rows, rising=True).size
         own.numbers("base", size=count, least=0, below=max(1, bases))
-        pane = own.numbers("pane", size=count)
-        if (pane[1:] < pane[:-1]).any():
-            raise ValueError("the panes of events fall")
+        own.numbers("pane", size=count, ordered=True)
         self.state.registers[t.EVENTS] = count
         self._seen = _with_room(self._seen, count)
         for name in ("position", "pane", "base"):
