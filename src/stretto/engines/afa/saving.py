@@ -235,9 +235,16 @@ def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> Non
         extra = s.REG + state.fields
         home = np.repeat(np.arange(1, sizes.size + 1), sizes)
         P[extra + s.HOME, numbers] = home
-        P[extra + s.UNTIL_LE : extra + s.UNTIL_SEQ + 1, numbers] = arrays["until"].astype(np.int64).reshape(2, -1)
+        le, seq = section.numbers("until", size=2 * count).reshape(2, -1)
+        P[extra + s.UNTIL_LE, numbers], P[extra + s.UNTIL_SEQ, numbers] = le, seq
         P[extra + s.OPEN, numbers] = -1
-        _reopen(state, numbers[section.numbers("open", size=count) != 0])
+        last = state.parts.last[X[home, s.OF]]
+        goes_on = (le == X[last, s.LE]) & (seq == X[last, s.SEQ])
+        # Those whose home is the last event are in its list, and would be met twice.
+        is_open = section.numbers("open", size=count, least=0, below=2) != 0
+        if (is_open != (goes_on & (home != last))).any():
+            raise ValueError("other partial matches are open than those that go on at the last event")
+        _reopen(state, numbers[is_open])
 
 
 def _begins_before(X: I64, rows: I64, homes: I64) -> bool:

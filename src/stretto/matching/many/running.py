@@ -370,6 +370,13 @@ class Running:
         self.history.retain(np.unique(np.concatenate(live)))
         self._kept = self.history.rows
 
+    def _check_held(self) -> None:
+        """Refuse a restored state in which events are not there that its runs hold."""
+        known, _ = self.history.joined()
+        for run in (*self.joint.values(), *self._holders()):
+            if not np.isin(run.live(), known).all():
+                raise ValueError("events are not there that partial matches hold")
+
     def _labels(self, part: Part) -> bool:
         if part.returned is not None:
             return self._options.measures
@@ -485,6 +492,7 @@ class Running:
         self._enter(self.timeline.in_force)
         for since, name, text, language in values["pending"]:
             self.timeline.add(name, instant(since), None if text is None else compiled(name, text, language))
+        self._check_held()
         self._kept = self.history.rows
 
     def _load_several(self, section: Section, versions: Sequence[Version]) -> None:
