@@ -44,7 +44,7 @@ def is_too_deep(kind: pa.DataType) -> bool:
     False
     """
     level = [kind]
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST + 1):
         level = [own.field(at).type for own in level if pa.types.is_nested(own) for at in range(own.num_fields)]
         if not level:
             return False

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from stretto.arguments import check_arguments
 from stretto.column_types import (
@@ -23,6 +26,9 @@ from stretto.column_types import (
     without_views,
 )
 from stretto.errors import DataError, OptionError, hinted
+
+#: A text in JSON, which the end of a line ends, too.
+_JSON_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 #: Where batches tell the types: who has said so, and what to do where a later batch contradicts (:func:`conform`).
 BEFORE = ("batches before had", "; say what the columns are before the first batch, with schema=…")
@@ -187,6 +193,32 @@ def refuse_deep(schema: pa.Schema) -> None:
             raise DataError(
                 f"column '{own.name}' has lists or structs nested more than {DEEPEST} deep: leave it out, or keep it as text"
             )
+
+
+def first_deep_line(text: bytes) -> tuple[int, str] | None:
+    """The number, from 0, of the first line whose object in JSON has values deeper than types may be, and what is wrong with it.
+
+    Arrow would look for their type for seconds. O(bytes); only lines with more brackets than that depth are looked at by themselves.
+    """
+    signs, most = np.frombuffer(text, np.uint8), DEEPEST + 1
+    ends, opened = np.flatnonzero(signs == ord("\n")), np.flatnonzero(_is(signs, b"{["))
+    line_of = np.searchsorted(ends, opened)
+    for line in np.unique(line_of[most:][line_of[most:] == line_of[:-most]]).tolist():
+        begin, end = ends[line - 1] + 1 if line else 0, ends[line] if line < ends.size else len(text)
+        outside = np.frombuffer(_JSON_TEXT.sub(b"", text[begin:end]), np.uint8)
+        depth = int(np.cumsum(_is(outside, b"{[") - _is(outside, b"}]").astype(np.int64)).max(initial=0)) - 1
+        if depth > DEEPEST:
+            return line, (
+                f"lists or objects lie {depth:,} deep inside of each other, and at most {DEEPEST} are taken: leave that column "
+                "out, or keep it as text"
+            )
+    return None
+
+
+def _is(signs: NDArray[np.uint8], brackets: bytes) -> NDArray[np.bool_]:
+    """Which signs are one of two brackets: those of lists and of objects differ by one bit."""
+    found: NDArray[np.bool_] = (signs | 0x20) == brackets[0]
+    return found
 
 
 def _named_once(names: list[str]) -> None:

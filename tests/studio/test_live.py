@@ -72,9 +72,10 @@ def test_records_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
         draw = random.Random(seed)
         good = draw.random()
         kinds = [draw.random() < good for _ in range(draw.randint(1, 40))]
+        deep = f'{{"x": {"[" * 101 + "]" * 101}}}'
         for name, right, wrongs in [
             ("x.csv", "A,{}", ["A,x", "A", "A,1,2", "\udcff,1"]),
-            ("x.json", '{{"type": "A", "t": {}}}', ['{"type": "A", "t": "x"}', "{", '{"t": 1.5}']),
+            ("x.json", '{{"type": "A", "t": {}}}', ['{"type": "A", "t": "x"}', "{", '{"t": 1.5}', deep]),
         ]:
             path = tmp_path / name
             lines = [right.format(i) if kind else draw.choice(wrongs) for i, kind in enumerate(kinds)]

@@ -90,6 +90,7 @@ def test_records_that_are_no_events_are_counted(monkeypatch: pytest.MonkeyPatch)
         b'{"type": "A", "t": "x"}': "offset 0: {",
         b'{"type": "A"} {"type": "B"}': "JSON parse error",
         b'{"type": "A\xff"}': "can't decode byte",
+        b'{"x": ' + b"[\n" * 5_000 + b"]" * 5_000 + b"}": "lists or objects lie 5,000 deep inside of each other",
         b'{"type": "' + b"x" * 300_000 + b'"}': "the value has 300,012 bytes, and 262,144 are read at most",
         None: "partition 0, offset 0: the value is NULL",
     }

@@ -7,6 +7,7 @@ row groups whose statistics say that nothing in them can matter are passed over,
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import csv
 import glob
@@ -25,7 +26,7 @@ import pyarrow.compute as pc
 
 from stretto.column_types import without_views
 from stretto.errors import DataError, OptionError, hinted
-from stretto.events import refuse_deep
+from stretto.events import first_deep_line, refuse_deep
 from stretto.matching.derived import Derived
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ CODED = 4.0
 
 #: Rows of a piece that is read: few of them, since each costs some hundred calls; ^C acts between two.
 PIECE = 1 << 18
+
+#: Arrow guesses the types of JSON by so many bytes; what they do not have is passed over behind them.
+GUESSED = 1 << 20
 
 _ZERO_FIRST = "^[+-]?0[0-9]"
 
@@ -371,6 +375,8 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
     given = {name: type for name, type in types.items() if name not in folders}
     parts = []
     for path in paths:
+        if kind == "json":
+            _refuse_deep_lines(path)
         try:
             parts.append(_dataset(path, base, kind, folders, given))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -397,6 +403,19 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
                 hinted(f"there is no column '{name}' to give a type", name, made.schema.names, kind="column")
             )
     return made
+
+
+def _refuse_deep_lines(path: str) -> None:
+    """Raise a :class:`DataError` for the first line of JSON that is nested without an end, which has a type that nobody means."""
+    deep = None
+    with (
+        contextlib.suppress(OSError),
+        pa.input_stream(path) as file,
+    ):  # what is wrong with its bytes shows when it is read
+        deep = first_deep_line(file.read(GUESSED))
+    if deep is not None:
+        line, what = deep
+        raise DataError(f"{path}, line {line + 1}: {what}")
 
 
 def _no_text(path: str, name: str) -> str:

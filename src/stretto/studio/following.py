@@ -16,14 +16,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.errors import DataError, OptionError, StrettoError
+from stretto.events import first_deep_line
 from stretto.matching.files import Source as Files
 from stretto.matching.files import open_files
 from stretto.studio.folder import FOLLOWED, parquet_files
+from stretto.views.text import cut
 
 #: Bytes of a text file that are read in one piece. A record is shorter.
 LONGEST_RECORD = 1 << 18
 #: Characters of what is said of a record or file that cannot be read.
 SAID = 300
+#: How many of them show the record itself.
+SHOWN = 120
 
 
 class Source(Protocol):
@@ -144,7 +148,7 @@ class TextFile:
 
     def _refuse(self, record: bytes, error: Exception) -> None:
         self.bad += 1
-        self.why = f"{record.decode(errors='replace').strip()[:SAID]}: {error}"[:SAID]
+        self.why = f"{cut(record.decode(errors='replace').strip(), SHOWN)}: {error}"[:SAID]
 
     def _read(self, text: bytes) -> pa.Table:
         if not text.strip():
@@ -161,6 +165,8 @@ class TextFile:
         from pyarrow import json
 
         text.decode()  # which Arrow's reader of JSON does not look at
+        if (deep := first_deep_line(text)) is not None:
+            raise pa.ArrowInvalid(deep[1])
         made = json.read_json(
             io.BytesIO(text),
             read_options=json.ReadOptions(use_threads=False),

@@ -21,8 +21,10 @@ from pyarrow import json
 
 from stretto.column_types import type_named
 from stretto.errors import DataError, OptionError, hinted
-from stretto.studio.following import LONGEST_RECORD, SAID, readable
+from stretto.events import first_deep_line
+from stretto.studio.following import LONGEST_RECORD, SAID, SHOWN, readable
 from stretto.studio.values import as_numbers
+from stretto.views.text import cut
 
 #: How an address begins.
 KAFKA = "kafka://"
@@ -371,8 +373,8 @@ class Reader:
 
     def _refuse(self, record: Record, why: object) -> None:
         self.bad += 1
-        shown = "" if record.value is None else f"{record.value.decode(errors='replace').strip()[:SAID]}: "
-        self.why = f"{record.place}: {shown}{why}"[:SAID]
+        value = "" if record.value is None else f"{cut(record.value.decode(errors='replace').strip(), SHOWN)}: "
+        self.why = f"{record.place}: {value}{why}"[:SAID]
 
 
 class TopicSource:
@@ -458,6 +460,8 @@ def _parsed(values: Sequence[bytes], schema: pa.Schema | None) -> pa.Table:
     """Each value as one event; ArrowInvalid, where one is no object of JSON. A frame around each tells where it ends."""
     text = b"".join(b'{"record":%b,"number":%d}\n' % (value, number) for number, value in enumerate(values))
     text.decode()  # which Arrow's reader does not look at
+    if (deep := first_deep_line(b"\n".join(value.replace(b"\n", b" ") for value in values))) is not None:
+        raise pa.ArrowInvalid(deep[1])
     given: dict[str, Any] = {}
     if schema is not None:
         framed = pa.schema([("record", pa.struct(list(schema))), ("number", pa.int64())])
