@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 import stretto
 from stretto.engines.rows.runner import RowRun
 from stretto.engines.totals.telling import Telling
+from stretto.languages.afa import written
+from stretto.matching.many import compiling, results
 from stretto.matching.many.results import BLOCK, Results
 
 
@@ -70,3 +73,59 @@ def test_full_output_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     emptied = counted(monkeypatch, Telling, "drained")
     assert windows.push(table).num_rows > 4_000
     assert emptied[0] < 100
+
+
+@pytest.mark.parametrize("output", ["positions", "events"])
+def test_matches_are_moved_only_where_patterns_mix(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns that have one run give matches in order; of others, what tells variables is moved where somebody asks for it."""
+    moved: list[int] = []
+    taken = results.lists_taken
+
+    def noted(offset: Any, chosen: Any, arrays: Any) -> Any:
+        moved.append(len(arrays))
+        return taken(offset, chosen, arrays)
+
+    monkeypatch.setattr(results, "lists_taken", noted)
+    table = events(2_000, 3)
+    options: dict[str, Any] = {"time": "t", "output": output}
+    alike = "PATTERN SEQ(T0 a, T1+ b[], T2 c) WHERE skip_till_next_match {{ [k] AND b[i].t > {} }} WITHIN 60"
+    patterns = stretto.PatternSet(table.schema, measures=True, **options)
+    patterns.change([stretto.Change(f"q{number}", alike.format(number)) for number in range(5)])
+    found = patterns.push(table)
+    assert found.num_rows > 1_000
+    assert found.column("measures").null_count == found.num_rows
+    assert moved == []
+    lists = "SELECT * FROM S WHERE T0 AS a ; T{} AS b PARTITION BY [k] WITHIN {} [t]"
+    queries = [alike.format(7), lists.format(1, 20), lists.format(2, 30)]
+    mixed = stretto.PatternSet(table.schema, **options)
+    mixed.change([stretto.Change(f"q{number}", query) for number, query in enumerate(queries)])
+    found = mixed.push(table)
+    assert set(moved) == {1 if output == "positions" else 2}
+    names, ends = found.column("pattern").to_pylist(), found.column("end_time").to_pylist()
+    assert [*zip(ends, names, strict=True)] == sorted(zip(ends, names, strict=True))
+    for number, query in enumerate(queries):
+        alone = stretto.match(query, table, **options)
+        mine = found.filter(pa.array(name == f"q{number}" for name in names))
+        assert mine.column("end_time").to_pylist() == alone.column("end_time").to_pylist()
+        assert mine.column("start_time").to_pylist() == alone.column("start_time").to_pylist()
+
+
+def test_an_automaton_that_sets_know_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That an automaton is what its text says is asked once; and of each that another one's text says."""
+    table = events(300, 3)
+    afa = stretto.AFA(
+        {"type": "string", "t": "int64", "k": "int64"}, register={"n": "int64"}, initial={"n": 0}, window=40
+    )
+    afa.arc("q0", "q1", when="e.type = 'T0'", then="n = e.k").arc("q1", "q2", when="e.k > r.n").final("q2")
+    rows = []
+    for _ in range(2):
+        patterns = stretto.PatternSet(table.schema, time="t", output="positions")
+        patterns.change([stretto.Change(name, afa) for name in "ab"])
+        rows.append(patterns.push(table).num_rows)
+        read = counted(monkeypatch, written, "read_afa")
+    assert rows[0] == rows[1] > 50
+    assert read[0] == 0
+    other = replace(afa.frozen, arcs=(afa.frozen.arcs[0], replace(afa.frozen.arcs[1], when=afa.frozen.arcs[0].when)))
+    monkeypatch.setattr(compiling, "as_text", lambda _: written.as_text(afa.frozen))
+    with pytest.raises(stretto.OptionError, match="pattern 'c': the automaton does not travel"):
+        patterns.change(stretto.Change("c", other))

@@ -27,6 +27,29 @@ def offsets(counts: I64) -> I64:
     return offset
 
 
+#: So many lists are gathered at a time: where their elements lie then fits into the caches.
+LISTS = 1 << 12
+
+
+def lists_taken(offset: I64, chosen: I64, arrays: Sequence[NDArray[Any]]) -> tuple[I64, list[NDArray[Any]]]:
+    """Take some lists, whose elements lie in arrays, list k in ``offset[k]:offset[k+1]`` of each: their own offsets, and arrays.
+
+    >>> lists_taken(np.array([0, 1, 3]), np.array([1, 0]), [np.array([5, 6, 7])])
+    (array([0, 2, 3]), [array([6, 7, 5])])
+    """
+    size = (offset[1:] - offset[:-1])[chosen]
+    moved = offsets(size)
+    shift = offset[chosen] - moved[:-1]
+    made = [np.empty(moved[-1], one.dtype) for one in arrays]
+    for low in range(0, chosen.size, LISTS):
+        high = min(low + LISTS, chosen.size)
+        cells = np.repeat(shift[low:high], size[low:high])
+        cells += np.arange(moved[low], moved[high])
+        for one, into in zip(arrays, made, strict=True):
+            into[moved[low] : moved[high]] = one[cells]
+    return moved, made
+
+
 class Matches(NamedTuple):
     """Matches in the order of their ends: row k holds ``position[offset[k]:offset[k+1]]``, ascending.
 
@@ -104,16 +127,14 @@ class Matches(NamedTuple):
 
     def taken(self, rows: I64) -> Matches:
         """Some of the matches, by their numbers."""
-        size = np.diff(self.offset)[rows]
-        offset = offsets(size)
-        cells = np.repeat(self.offset[rows] - offset[:-1], size) + np.arange(offset[-1])
+        offset, (position, mark) = lists_taken(self.offset, rows, [self.position, self.mark])
         part, known = (None if one is None else one[rows] for one in (self.part, self.known))
         return Matches(
             self.start[rows],
             self.end[rows],
             offset,
-            self.position[cells],
-            self.mark[cells],
+            position,
+            mark,
             part=part,
             known=known,
             measures=None if self.measures is None else self.measures.take(pa.array(rows)),

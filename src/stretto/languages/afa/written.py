@@ -132,7 +132,13 @@ def write_afa(afa: AFA | Afa) -> str:
     >>> stretto.write_afa(afa)[:59]
     '{"events": {"price": "double"}, "final": {"q1": "every"}, "'
     """
-    frozen = afa.frozen
+    text = as_text(afa.frozen)
+    check_text(text, afa.frozen)
+    return text
+
+
+def as_text(frozen: Afa) -> str:
+    """What :func:`write_afa` gives, which may have another meaning than the automaton."""
     kinds = {"events": frozen.events, "register": frozen.register}
     found: dict[str, Any] = {key: {name: _kind(one) for name, one in row.items()} for key, row in kinds.items() if row}
     found.setdefault("events", {})
@@ -148,10 +154,19 @@ def write_afa(afa: AFA | Afa) -> str:
         found["partition_by"] = list(frozen.partition_by)
     found["final"] = {state: str(emit) for state, emit in frozen.finals.items()}
     found["arcs"] = [dict(_written(arc, frozen)) for arc in frozen.arcs]
-    text = json.dumps(found, ensure_ascii=False)
+    return json.dumps(found, ensure_ascii=False)
+
+
+def check_text(text: str, frozen: Afa) -> None:
+    """Raise unless what was made of an automaton has its meaning.
+
+    Raises
+    ------
+    OptionError
+        It has not, or it is no text of an automaton.
+    """
     if read_afa(text, functions=function_paths(frozen)).arcs != frozen.arcs:
         raise OptionError("the automaton does not travel: its arcs have another meaning as text")
-    return text
 
 
 def _table(text: str) -> dict[str, Any]:

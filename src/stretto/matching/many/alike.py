@@ -37,6 +37,10 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 
 
+#: No pair has such a number.
+MOST = np.iinfo(np.int64).max
+
+
 class _Pairs(NamedTuple):
     """The pairs of a batch."""
 
@@ -57,16 +61,23 @@ class _Places:
         self._kept = 0
 
     def __getitem__(self, pairs: Any) -> Any:
-        pairs = np.asarray(pairs)
-        if not pairs.size:
-            return pairs
-        least, most = int(pairs.min()), int(pairs.max())
+        return self._position[np.searchsorted(self._begin, pairs, "right") - 1]
+
+    def placed(self, piece: Matches) -> Matches:
+        """Matches whose events are told by pairs, with positions."""
+        told = piece.start, piece.end, piece.position
+        least = min(int(pairs.min(initial=MOST)) for pairs in told)
+        most = max(int(pairs.max(initial=-1)) for pairs in told)
         first, last = np.searchsorted(self._begin, (least, most), "right") - 1
-        begin, position = self._begin[first : last + 1], self._position[first : last + 1]
-        if most - least < 16 * pairs.size:  # a table of what is between them is less work than a search for each
-            own = np.maximum(begin, least)
-            return np.repeat(position, np.diff(own, append=most + 1))[pairs - least]
-        return position[np.searchsorted(begin, pairs, "right") - 1]
+        if (
+            most - least < 16 * piece.position.size
+        ):  # a table of what is between them is less work than a search for each
+            begin = np.maximum(self._begin[first : last + 1], least)
+            between = np.repeat(self._position[first : last + 1], np.diff(begin, append=most + 1))
+            start, end, position = (between[pairs - least] for pairs in told)
+        else:
+            start, end, position = (self[pairs] for pairs in told)
+        return piece._replace(start=start, end=end, position=position)
 
     def add(self, begins: I64, positions: I64) -> None:
         """The next events."""

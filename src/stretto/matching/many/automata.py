@@ -46,10 +46,10 @@ LANGUAGE = "afa"
 
 def text_of(afa: Afa) -> str | None:
     """An automaton as text; ``None``: it has Python functions, of which the text would say the names alone."""
-    return None if _functions(afa) else write_afa(afa)
+    return None if with_functions(afa) else write_afa(afa)
 
 
-def _functions(afa: Afa) -> list[Arc]:
+def with_functions(afa: Afa) -> list[Arc]:
     """The arcs that have Python functions."""
     return [arc for arc in afa.arcs if isinstance(arc.when, UserFunction) or isinstance(arc.then, UserFunction)]
 
@@ -83,7 +83,7 @@ class AutomatonPart(Part):
         self.afa = of_what_it_reads(afa)
         self.text = "\n".join(shown(arc, afa.register) for arc in afa.arcs) if text is None else text
         if text is None:
-            arc = _functions(afa)[0]
+            arc = with_functions(afa)[0]
             self.unsaved = (
                 f"its arc '{arc.id}' has a Python function, which no snapshot holds: write it as a text over e. and r., or run the "
                 "automaton on its own, in stretto.Matcher"
@@ -184,7 +184,7 @@ class AutomatonPart(Part):
 
 def of_what_it_reads(afa: Afa) -> Afa:
     """The same with the attributes alone that arcs and keys read, so that no other column is read for it."""
-    if _functions(afa):  # which are given all
+    if with_functions(afa):  # which are given all
         return afa
     read = {f"e.{name}" for name in afa.partition_by}
     for arc in afa.arcs:

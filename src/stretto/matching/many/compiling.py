@@ -6,10 +6,10 @@ from collections.abc import Hashable
 
 from stretto.events import Schema
 from stretto.languages.afa.builder import AFA
-from stretto.languages.afa.written import read_afa
+from stretto.languages.afa.written import as_text, check_text, read_afa, write_afa
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query, language_of
-from stretto.matching.many.automata import LANGUAGE, AutomatonPart, text_of
+from stretto.matching.many.automata import LANGUAGE, AutomatonPart, with_functions
 from stretto.matching.many.clauses import ClausePart
 from stretto.matching.many.parts import Latest, Part, QueryPart
 from stretto.matching.recognizing import read_clause
@@ -41,11 +41,7 @@ class Parts:
             It is none of these, does not fit the schema, or is too large.
         """
         if isinstance(query, AFA | Afa):
-            frozen = query.frozen
-            text = text_of(frozen)
-            if text is None:
-                return AutomatonPart(frozen, self._schema)
-            return self._parts.get((LANGUAGE, text), lambda: AutomatonPart(frozen, self._schema, text))
+            return self._of_automaton(query.frozen)
         if language == LANGUAGE and isinstance(query, str):
             return self._parts.get((LANGUAGE, query), lambda: self._read(query))
         if isinstance(query, str) and is_clause(query, language):
@@ -54,6 +50,16 @@ class Parts:
             )
         name = language_of(query, language)
         return self._parts.get((name, str(query)), lambda: self._compiled(query, name))
+
+    def _of_automaton(self, afa: Afa) -> AutomatonPart:
+        if with_functions(afa):
+            return AutomatonPart(afa, self._schema)
+        text = as_text(afa)
+        part = self._parts.get((LANGUAGE, text), lambda: AutomatonPart(afa, self._schema, write_afa(afa)))
+        assert isinstance(part, AutomatonPart)
+        if part.afa.arcs != afa.arcs:
+            check_text(text, afa)
+        return part
 
     def _read(self, text: str) -> AutomatonPart:
         return AutomatonPart(read_afa(text, dict(self._schema.attributes)), self._schema, text)

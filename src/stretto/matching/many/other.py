@@ -116,7 +116,7 @@ class OtherRun(AroundRun):
         places = self._places
         try:
             for piece in found:
-                yield piece._replace(start=places[piece.start], end=places[piece.end], position=places[piece.position])
+                yield places.placed(piece)
         except TooMany as error:
             error.event = int(places[error.event])
             raise
@@ -176,6 +176,10 @@ class _Places:
 
     def __getitem__(self, numbers: Any) -> Any:
         return self._position[numbers - self._first]
+
+    def placed(self, piece: Matches) -> Matches:
+        """Matches whose events are told by their numbers, with positions."""
+        return piece._replace(start=self[piece.start], end=self[piece.end], position=self[piece.position])
 
     def times_of(self, positions: I64) -> NDArray[Any]:
         """The times of events at positions of the stream."""

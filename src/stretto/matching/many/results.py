@@ -14,7 +14,7 @@ import heapq
 import json
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from stretto.column_types import fields_among
 from stretto.columns.keys import one_zero
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.api import Matches, Totals, offsets
+from stretto.engines.api import Matches, Totals, lists_taken, offsets
 from stretto.engines.shared.windows import measured_type
 from stretto.errors import DataError
 from stretto.events import Schema
@@ -245,7 +245,8 @@ class Results:
         known, source = map(
             np.concatenate, zip(*map(_place, whole), *([_in_place(listed)] if listed else []), strict=True)
         )
-        return pa.concat_tables(tables).take(pa.array(np.lexsort((source, known))))
+        rows, order = pa.concat_tables(tables), _order(known, source)
+        return rows if order is None else rows.take(pa.array(order))
 
     def _added_up(self, piece: Matches, sources: Sequence[Source], history: History) -> pa.Table:
         """Rows of what one pattern has added up, or several whose items and groups have the same names and types."""
@@ -289,7 +290,7 @@ class Results:
 
     def _listed(self, block: Sequence[Matches], sources: Sequence[Source], history: History) -> pa.Table:
         """Rows of the matches of a block, in order."""
-        rows = _joined(block)
+        rows = _joined(block, marks=self.events)
         measures = _measures(block, rows.order, sources, history) if self.measures else None
         numbers, which = np.unique(rows.source, return_inverse=True)
         sources = [sources[number] for number in numbers]
@@ -315,24 +316,32 @@ class Results:
         """The attributes that tell keys and are not in ``by``, as text."""
         extra = [[name for name in source.part.keys if name not in self.by] for source in sources]
         names = list(dict.fromkeys(chain.from_iterable(extra)))
+        if all(one == names for one in extra):
+            told = [self._told(name, rows.end, history) for name in names]
+            return as_map(names, [texts.take(pa.array(which)) for texts, which in told], rows.end.size)
         counts = np.array([len(one) for one in extra], np.int64)[rows.source]
         offset = offsets(counts)
         name_of, value_of = np.zeros(int(offset[-1]), np.int64), np.zeros(int(offset[-1]), np.int64)
-        texts: list[pa.Array] = [pa.array([], pa.string())]
+        texts: list[pa.Array] = []
         done = 0
         for number, name in enumerate(names):
             place = np.array([one.index(name) if name in one else -1 for one in extra], np.int64)[rows.source]
             mine = np.flatnonzero(place >= 0)
-            # Matches of one event come one after the other.
-            ends = rows.end[mine]
-            fresh = np.diff(ends, prepend=-1) != 0
-            texts.append(_text(one_zero(_Look(history, ends[fresh]).column(name, self.attributes[name]))))
+            found, which = self._told(name, rows.end[mine], history)
             at = offset[mine] + place[mine]
             name_of[at] = number
-            value_of[at] = done + np.cumsum(fresh) - 1
-            done += int(np.count_nonzero(fresh))
+            value_of[at] = done + which
+            texts.append(found)
+            done += len(found)
         keys = pa.array(names, pa.string()).take(pa.array(name_of))
         return pa.MapArray.from_arrays(_narrow(offset), keys, pa.concat_arrays(texts).take(pa.array(value_of)))
+
+    def _told(self, name: str, ends: I64, history: History) -> tuple[pa.Array, I64]:
+        """Texts of an attribute of some events, and of each event which one is its own; equal events come one after the other."""
+        fresh = np.ones(ends.size, np.bool_)
+        fresh[1:] = ends[1:] != ends[:-1]
+        texts = _text(one_zero(_Look(history, ends[fresh]).column(name, self.attributes[name])))
+        return texts, np.cumsum(fresh) - 1
 
     def _events(self, rows: _Rows, sources: Sequence[Source], history: History) -> pa.Array:
         """Which variable holds which event: first by event, then in the order of SELECT."""
@@ -347,6 +356,7 @@ class Results:
                 begin.append(len(holders))
             variables += source.part.selected
         first = np.array(begin, np.int64)
+        assert rows.mark is not None
         mark = rows.mark + np.repeat(base[rows.source], np.diff(rows.offset))
         entries = offsets(first[mark + 1] - first[mark])
         inside = np.arange(entries[-1]) - np.repeat(entries[:-1], np.diff(entries))
@@ -371,7 +381,7 @@ class _Rows(NamedTuple):
     end: I64
     offset: I64
     position: I64
-    mark: I64
+    mark: I64 | None  #: ``None``: nobody asks which variables hold an event
     order: I64 | None  #: the number of each in the block; ``None``: they are as there
 
 
@@ -392,8 +402,8 @@ def _sorted_rows(pieces: Sequence[Matches]) -> Matches:
     """Counts and sums of one form as one piece, in the order of events and patterns."""
     whole = pieces[0] if len(pieces) == 1 else joined(pieces)
     known, source = _place(whole)
-    order = np.lexsort((source, known))
-    return whole if (np.diff(order) == 1).all() else whole.taken(order)
+    order = _order(known, source)
+    return whole if order is None else whole.taken(order)
 
 
 def _place(piece: Matches) -> tuple[I64, I64]:
@@ -405,38 +415,51 @@ def _place(piece: Matches) -> tuple[I64, I64]:
 def _in_place(block: Sequence[Matches]) -> tuple[I64, I64]:
     """The same of the rows of a block, in their order."""
     known, source = map(np.concatenate, zip(*map(_place, block), strict=True))
-    order = np.lexsort((source, known))
-    return known[order], source[order]
+    order = _order(known, source)
+    return (known, source) if order is None else (known[order], source[order])
 
 
-def _joined(block: Sequence[Matches]) -> _Rows:
+def _joined(block: Sequence[Matches], *, marks: bool) -> _Rows:
     source = np.concatenate([piece.part for piece in block if piece.part is not None])
+    known = np.concatenate([_known(piece) for piece in block])
     start = np.concatenate([piece.start for piece in block])
     end = np.concatenate([piece.end for piece in block])
-    size = np.concatenate([np.diff(piece.offset) for piece in block])
-    position = np.concatenate([piece.position for piece in block])
-    mark = np.concatenate([piece.mark for piece in block]).astype(np.int64)
-    offset = offsets(size)
-    order: I64 | None = None
-    if len(block) > 1:
-        order = np.lexsort((source, np.concatenate([_known(piece) for piece in block])))
-        source, start, end, size = source[order], start[order], end[order], size[order]
-        moved = offsets(size)
-        flat = np.repeat(offset[:-1][order] - moved[:-1], size) + np.arange(moved[-1])
-        offset, position, mark = moved, position[flat], mark[flat]
-    return _Rows(source, start, end, offset, position, mark, order)
+    offset = offsets(np.concatenate([np.diff(piece.offset) for piece in block]))
+    cells = [np.concatenate([piece.position for piece in block])]
+    if marks:
+        cells.append(np.concatenate([piece.mark for piece in block]))
+    order = _order(known, source) if len(block) > 1 else None
+    if order is not None:
+        source, start, end = source[order], start[order], end[order]
+        offset, cells = lists_taken(offset, order, cells)
+    return _Rows(source, start, end, offset, cells[0], cells[1] if marks else None, order)
+
+
+def _order(known: I64, source: I64) -> I64 | None:
+    """The numbers of rows in the order in which they are known, and then of their sources; ``None``: they are in it already."""
+    later, equal = known[1:] > known[:-1], known[1:] == known[:-1]
+    if (later | (equal & (source[1:] >= source[:-1]))).all():
+        return None
+    return np.lexsort((_narrowest(source), _narrowest(known)))
+
+
+def _narrowest(numbers: I64) -> NDArray[Any]:
+    """Numbers in the same order, as small as can be: NumPy sorts those of 16 bits by counting."""
+    least = numbers.min()
+    return (numbers - least).astype(np.min_scalar_type(numbers.max() - least))  # type: ignore[no-any-return]
 
 
 def _measures(block: Sequence[Matches], order: I64 | None, sources: Sequence[Source], history: History) -> pa.Array:
     """What the matches of a block measure, in an order; NULL of those that measure nothing."""
+    computes = np.array([source.part.returned is not None for source in sources], np.bool_)
     found = pa.concat_arrays(
-        [_returned(piece, sources, history) if piece.measures is None else piece.measures for piece in block]
+        [_returned(piece, sources, computes, history) if piece.measures is None else piece.measures for piece in block]
     )
-    return found if order is None else found.take(pa.array(order))
+    return found if order is None or found.null_count == len(found) else found.take(pa.array(order))
 
 
-def _returned(piece: Matches, sources: Sequence[Source], history: History) -> pa.Array:
-    """What RETURN computes of the matches of a piece; NULL of those whose patterns have none.
+def _returned(piece: Matches, sources: Sequence[Source], computes: NDArray[np.bool_], history: History) -> pa.Array:
+    """What RETURN computes of the matches of a piece; NULL of those whose patterns do not (``computes``).
 
     Raises
     ------
@@ -444,12 +467,14 @@ def _returned(piece: Matches, sources: Sequence[Source], history: History) -> pa
         A sum or a product of integers leaves 64 bits; the message names the pattern.
     """
     assert piece.part is not None
-    place, maps, used = np.full(piece.end.size, -1), [pa.array([], NAMED)], 0
-    for number in np.unique(piece.part).tolist():
+    asked = computes[piece.part]
+    if not asked.any():
+        return pa.nulls(piece.end.size, NAMED)
+    place, maps, used = np.full(piece.end.size, -1), list[pa.Array](), 0
+    for number in np.unique(piece.part[asked]).tolist():
         source = sources[number]
         query = source.part.returned
-        if query is None:
-            continue
+        assert query is not None
         rows = np.flatnonzero(piece.part == number)
         try:
             values = computed_columns(piece.taken(rows), query, history, source.part.lister.marks)
@@ -500,8 +525,9 @@ def as_map(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.A
             _narrow(np.zeros(rows + 1, np.int64)), pa.array([], pa.string()), pa.array([], pa.string())
         )
     plain = [one.cast(pa.int64()) if pa.types.is_duration(one.type) else one for one in columns]
-    across = np.arange(rows * len(names)).reshape(len(names), rows).T.ravel()
-    values = pa.concat_arrays([_text(one) for one in plain]).take(pa.array(across))
+    values = pa.concat_arrays([_text(one) for one in plain])
+    if len(names) > 1:
+        values = values.take(pa.array(np.arange(rows * len(names)).reshape(len(names), rows).T.ravel()))
     keys = _chosen(names, np.tile(np.arange(len(names)), rows))
     return pa.MapArray.from_arrays(_narrow(np.arange(rows + 1) * len(names)), keys, values).cast(NAMED)
 
