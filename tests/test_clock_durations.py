@@ -16,10 +16,14 @@ import stretto
 from stretto import Change, PatternSet
 from stretto.errors import QueryError
 from stretto.events import Schema
-from stretto.languages import ceql, sase
+from stretto.explaining.rows import explain_clause
+from stretto.languages import ceql, match_recognize, sase
 from stretto.query.passes.bind import bind
+from stretto.query.passes.bind_rows import bind as bind_clause
 from stretto.query.passes.bind_sase import bind_sase
+from stretto.query.typing import Clock
 from stretto.reference.ceql import evaluate
+from stretto.reference.match_recognize import evaluate as evaluate_clause
 from stretto.reference.sase import evaluate_sase
 from tests.conftest import cases
 
@@ -130,6 +134,68 @@ def test_sets_and_rules() -> None:
     assert sorted((row["rule"], row["start_time"], row["end_time"]) for row in alerts) == expected
 
 
+WINDOW = (
+    "MATCH_RECOGNIZE (PARTITION BY n ORDER BY ts MEASURES first(ts) AS low, last(ts) AS high AFTER MATCH SKIP TO NEXT ROW "
+    "PATTERN (A B+) WITHIN INTERVAL '{}' SECOND DEFINE A AS type = 'A')"
+)
+
+
+def test_the_window_of_a_clause_is_a_number_of_units() -> None:
+    rows = [("A", 0, 0, 1), ("B", 3, 0, 1), ("B", 5, 0, 1), ("A", 6, 0, 1), ("B", 9, 0, 1)]
+    for size, found in [
+        ("5", [(0, 3), (6, 9)]),
+        ("5.001", [(0, 5), (6, 9)]),
+        ("3", []),
+        ("1000000000000", [(0, 9), (6, 9)]),
+    ]:
+        assert recognized(WINDOW.format(size), table(rows), time_unit="s") == found
+    text = WINDOW.format("5.5")
+    rules = stretto.read_rules([{"id": "clause", "query": text}])
+    alerts = rules.match(table(rows), time="ts", time_unit="ms", at_end="complete").matches.to_pylist()
+    assert [(row["start_time"], row["end_time"]) for row in alerts] == [(0, 9), (6, 9)]
+    patterns = PatternSet(table(rows).schema, time="ts", time_unit="s")
+    patterns.change([Change("clause", text)])
+    bound = bind_clause(
+        match_recognize.parse(text), table(rows).schema, Clock.of(Schema.of(table(rows), time="ts", time_unit="ms"))
+    )
+    assert "the last row's ts is less than the first one's and 5500" in explain_clause(bound.parsed, bound)
+    patterns.push(table([("A", 0, 0, 1), ("B", 3, 0, 1)]))
+    # Time closes the window, whose next row would have come.
+    assert patterns.advance(5).num_rows == 0
+    assert patterns.advance(6).column("end_time").to_pylist() == [3]
+
+
+def test_random_windows_of_clauses_mean_what_they_mean_of_timestamps() -> None:
+    matches = 0
+    for seed in range(cases(60, compiled=10)):
+        choose = random.Random(seed)
+        unit = choose.choice(list(UNITS))
+        scale, now, rows = 1 if unit == "s" else 500, 0, []
+        for _ in range(choose.randint(2, 12)):
+            now += choose.randint(0, 3)
+            rows.append((choose.choice("AB"), now * scale, 0, choose.randint(0, 1)))
+        text, counted = WINDOW.format(choose.choice(["1", "1.5", "2", "4", "7.25"])), table(rows)
+        found = recognized(text, counted, time_unit=unit)
+        told = f"seed {seed}: {text} in {unit} over {rows}"
+        assert recognized(text, table(rows, UNITS[unit])) == found, told
+        schema = Schema.of(counted, type=None, time="ts", time_unit=unit)
+        by_definition = evaluate_clause(
+            bind_clause(match_recognize.parse(text), counted.schema, Clock.of(schema)), counted
+        )
+        assert sorted((row["low"], row["high"]) for row in by_definition.to_pylist()) == found, told
+        matches += len(found)
+    assert matches
+
+
+def recognized(text: str, events: pa.Table, **options: Any) -> list[tuple[int, int]]:
+    """Begin and end of the matches of a clause in a set, as numbers."""
+    patterns = PatternSet(events.schema, time="ts", **options)
+    patterns.change([Change("clause", text)])
+    found = pa.concat_tables([patterns.push(events), patterns.finish()])
+    times = (found.column(name).cast(pa.int64()).to_pylist() for name in ("start_time", "end_time"))
+    return sorted(zip(*times, strict=True))
+
+
 def test_what_aggregates_of_a_clause_read() -> None:
     text = (
         "MATCH_RECOGNIZE (ORDER BY ts MEASURES max(B.ts + INTERVAL '1' MINUTE) AS last, max(B.ts) - INTERVAL '1' SECOND AS before "
@@ -213,6 +279,26 @@ def test_an_interval_of_a_clause_beside_a_number() -> None:
     with pytest.raises(QueryError) as caught:
         stretto.sql(f"SELECT * FROM t {CLAUSE.replace('PATTERN', 'MEASURES B.ts AS last PATTERN')}", t=table(ROWS))
     assert caught.value.hint == "intervals stand beside times; a number has its own unit: write B.t - A.t > 5"
+
+
+@pytest.mark.parametrize(
+    ("roles", "kind", "hint"),
+    [
+        (
+            {"time": "ts"},
+            pa.int64(),
+            "time_unit='s' (or 'ms', 'us', 'ns') says what one unit of 'ts' is, and then a duration counts them",
+        ),
+        ({"time": "ts", "time_unit": "s"}, pa.float64(), "ORDER BY a column of times first"),
+    ],
+)
+def test_the_window_of_a_clause_over_another_number(roles: dict[str, Any], kind: pa.DataType, hint: str) -> None:
+    patterns = PatternSet(table(ROWS, kind).schema, **roles)
+    with pytest.raises(
+        QueryError, match=f"WITHIN measures time, and the rows are ordered by 'ts', which is {kind}"
+    ) as caught:
+        patterns.change([Change("clause", WINDOW.format(5))])
+    assert caught.value.hint == hint
 
 
 def test_a_duration_in_a_condition_of_eql() -> None:

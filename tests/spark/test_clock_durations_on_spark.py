@@ -11,7 +11,7 @@ import pytest
 import stretto
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
-from tests.test_clock_durations import CEQL, CLAUSE, ROWS, SASE, table
+from tests.test_clock_durations import CEQL, CLAUSE, ROWS, SASE, WINDOW, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -45,6 +45,7 @@ def test_sets_of_patterns(spark: Any) -> None:
     texts = {
         "pair": SASE.format("b.ts - a.ts > 5 seconds"),
         "clause": CLAUSE.replace("B AS", "B AS type = 'B' AND").replace("(A B)", "(A C* B)"),
+        "window": WINDOW.format("6.5").replace("A B+", "A C* B+"),
     }
     changes = pa.table({"id": list(texts), "query": list(texts.values())})
     found = stretto.spark.match_patterns(

@@ -68,8 +68,10 @@ def _order(query: r.RowQuery) -> str:
 
 
 def _window(query: r.RowQuery) -> str:
-    assert query.within is not None
-    return f"the last row's {query.order_by[0].column} is less than the first one's and {query.within.seconds} s"
+    window = query.within
+    assert window is not None
+    size = f"{window.number:f}" if window.seconds is None else f"{window.seconds} s"
+    return f"the last row's {query.order_by[0].column} is less than the first one's and {size}"
 
 
 def _frame(frame: r.Frame) -> str:

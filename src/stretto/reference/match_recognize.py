@@ -272,15 +272,17 @@ class _Partition:
 
     def _within(self, first: int, last: int) -> bool:
         """Whether a row is near enough to the first one, by the first column of ORDER BY."""
-        if self.query.within is None:
+        window = self.query.within
+        if window is None:
             return True
         item = self.query.order_by[0].column
-        seconds = self.query.within.seconds
-        assert seconds is not None
         begin, end = self.rows[first][item], self.rows[last][item]
         if begin is None or end is None:
             return False
-        return bool((end - begin).total_seconds() < seconds)
+        if window.number is not None:
+            return bool(end - begin < window.number)
+        assert window.seconds is not None
+        return bool((end - begin).total_seconds() < window.seconds)
 
 
 class _Seen(Mapping[str, Any]):

@@ -14,6 +14,7 @@ from stretto.columns.grid import ticks_of
 from stretto.engines.rows.columns import Shifted, plain_name
 from stretto.engines.rows.structure import I64, Bits
 from stretto.query.row_pattern import RowQuery
+from stretto.times import FOREVER
 
 
 def last_within(seen: Shifted, query: RowQuery) -> I64:
@@ -28,10 +29,12 @@ def last_within(seen: Shifted, query: RowQuery) -> I64:
 
 
 def span_of(kind: pa.DataType, query: RowQuery) -> int:
-    """The window in ticks of the first column of ORDER BY."""
-    assert query.within is not None
-    assert query.within.seconds is not None
-    return math.ceil(Fraction(query.within.seconds) * ticks_of(kind))
+    """The window in ticks of the first column of ORDER BY, or in its units."""
+    window = query.within
+    assert window is not None
+    size = window.number if window.seconds is None else Fraction(window.seconds) * ticks_of(kind)
+    assert size is not None
+    return min(math.ceil(size), FOREVER)
 
 
 @jit

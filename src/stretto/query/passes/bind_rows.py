@@ -31,6 +31,7 @@ from stretto.query.row_pattern import (
 )
 from stretto.query.sase import Referred
 from stretto.query.typing import Clock, kind_of, kind_of_operand, type_of_operand, typed, typed_operand
+from stretto.query.windows import Window
 
 #: What an aggregate may see of a row besides its columns.
 _OF_ROWS = {str(Classifier()): pa.string(), str(MatchNumber()): pa.int64()}
@@ -90,7 +91,7 @@ def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock = _WITHOUT_UNIT) -> B
             define=define,
             references=binder.references,
         )
-        _check_window(query, binder.columns)
+        query = replace(query, within=_bound_window(query, binder.columns, clock))
         output = _output(query, schema, binder.columns, values)
         return BoundRows(query, schema, binder.columns, conditions, tuple(values), binder.types, output)
 
@@ -295,16 +296,23 @@ def _check_order(schema: pa.Schema, items: Sequence[Any]) -> None:
             raise QueryError(f"rows are not ordered by '{item.column}', which is {kind}", span=item.span)
 
 
-def _check_window(query: RowQuery, schema: pa.Schema) -> None:
-    if query.within is None:
-        return
+def _bound_window(query: RowQuery, schema: pa.Schema, clock: Clock) -> Window | None:
+    """The window in seconds of a column of times, or in units of an integer one that counts the time."""
+    window = query.within
+    if window is None:
+        return None
     name = query.order_by[0].column
-    if kind_of(schema.field(name).type) != "time":
-        raise QueryError(
-            f"WITHIN measures time, and the rows are ordered by '{name}', which is {schema.field(name).type}",
-            span=query.within.span,
-            hint="ORDER BY a column of times first",
-        )
+    kind = schema.field(name).type
+    if kind_of(kind) == "time" or window.number is not None:
+        return window
+    counts = name in clock.names and kind_of(kind) == "int"
+    if counts and clock.per_second is not None and window.seconds is not None:
+        return Window(number=window.seconds * clock.per_second, span=window.span)
+    raise QueryError(
+        f"WITHIN measures time, and the rows are ordered by '{name}', which is {kind}",
+        span=window.span,
+        hint=clock.hint if counts else "ORDER BY a column of times first",
+    )
 
 
 def _output(query: RowQuery, schema: pa.Schema, columns: pa.Schema, measures: Sequence[BoundMeasure]) -> pa.Schema:
