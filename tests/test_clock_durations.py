@@ -187,13 +187,72 @@ def test_random_windows_of_clauses_mean_what_they_mean_of_timestamps() -> None:
     assert matches
 
 
-def recognized(text: str, events: pa.Table, **options: Any) -> list[tuple[int, int]]:
-    """Begin and end of the matches of a clause in a set, as numbers."""
+def recognized(text: Any, events: pa.Table, **options: Any) -> list[tuple[int, int]]:
+    """Begin and end of the matches of a pattern in a set, as numbers."""
     patterns = PatternSet(events.schema, time="ts", **options)
-    patterns.change([Change("clause", text)])
+    afa = "afa" if isinstance(text, str) and "arcs" in text else None
+    patterns.change([Change("given", text, language=afa)])
     found = pa.concat_tables([patterns.push(events), patterns.finish()])
     times = (found.column(name).cast(pa.int64()).to_pylist() for name in ("start_time", "end_time"))
     return sorted(zip(*times, strict=True))
+
+
+AUTOMATON = """
+register = {{ begun = "int64" }}
+final = ["end"]
+arcs = [
+    {{ source = "q0", target = "open", when = "e.type = 'A'", then = "begun = e.ts" }},
+    {{ source = "open", target = "open", when = "e.type != 'B'" }},
+    {{ source = "open", target = "end", when = "e.type = 'B' AND {}", then = "begun = e.ts + 1 minute" }},
+]
+"""
+
+
+def test_automata() -> None:
+    """In sets, whose events have a unit, and where the automaton is given a schema that has one."""
+    events = table(ROWS)
+    for condition, found in [
+        ("e.ts - r.begun > 5 seconds", [(10, 16)]),
+        ("e.ts - e.sent <= 1 s + 1 s AND e.ts > r.begun", [(0, 3), (10, 16)]),
+        ("e.ts BETWEEN r.begun + 3 s AND r.begun + 6 s", [(0, 3), (10, 16)]),
+    ]:
+        text = AUTOMATON.format(condition)
+        for own in ("", 'events = { type = "string", ts = "int64", sent = "int64" }\n'):
+            assert recognized(own + text, events, time_unit="s") == found, (own, condition)
+        afa = stretto.read_afa(text, Schema.of(events, time="ts", time_unit="s"))
+        whole = stretto.match(afa, events, time="ts")
+        assert list(zip(whole["start_time"].to_pylist(), whole["end_time"].to_pylist(), strict=True)) == found
+        assert {row["begun"] for row in whole["register"].to_pylist()} == {end + 60 for _, end in found}
+        again = stretto.read_afa(stretto.write_afa(afa))
+        assert stretto.match(again, events, time="ts").equals(whole)
+    with pytest.raises(stretto.OptionError, match="the AFA has 'ts' in s, and time_unit='ms' in ms"):
+        recognized(afa, events, time_unit="ms")
+    text = AUTOMATON.format("e.ts - r.begun > 5 seconds")
+    rules = stretto.read_rules([{"id": "automaton", "query": text, "language": "afa"}])
+    alerts = rules.match(events, time="ts", time_unit="s").matches.to_pylist()
+    assert [(row["start_time"], row["end_time"]) for row in alerts] == [(10, 16)]
+
+
+def test_arcs_that_come_later() -> None:
+    made = stretto.AFA(Schema.of(table(ROWS), time="ts", time_unit="s"), {"begun": int})
+    made = made.arc("q0", "q1", when="e.type = 'A'", then="begun = e.ts").arc("q1", "q2", when="e.ts = 0 s").final("q2")
+    matcher = stretto.Matcher(made, time="ts")
+    matcher.add_arc("q1", "q2", when="e.type = 'B' AND e.ts - r.begun > 5 s", id="late")
+    assert matcher.push(table(ROWS[3:])).column("end_time").to_pylist() == [16]
+
+
+def test_an_automaton_without_a_unit() -> None:
+    for roles, hint in [
+        ({}, "differences of times are durations; a number has its own unit"),
+        (
+            {"time": "ts"},
+            "time_unit='s' (or 'ms', 'us', 'ns') says what one unit of 'ts' is, and then a duration counts them",
+        ),
+    ]:
+        events = Schema.of(table(ROWS), **roles) if roles else dict(Schema.of(table(ROWS)).attributes)
+        with pytest.raises(QueryError, match="cannot compare a computed number with a duration") as caught:
+            stretto.AFA(events, {"begun": int}).arc("q0", "q1", when="e.ts - r.begun > 5 s")
+        assert caught.value.hint == hint
 
 
 def test_what_aggregates_of_a_clause_read() -> None:

@@ -577,7 +577,7 @@ class Revising(Line):
     def _condition(self, text: str) -> Predicate:
         """A condition on the event alone."""
         afa = self.afa
-        fence = read_fence(text, Scope(afa.events, afa.register))
+        fence = read_fence(text, Scope(afa.events, afa.register, afa.clock))
         asked = [name for name in attributes(fence) if name.startswith("r.")]
         if asked:
             raise OptionError(f"a punctuation is about events: leave out {asked[0]}")

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.query import predicate as p
+from stretto.query.typing import NO_CLOCK, Clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ class Afa:
     Q is what the arcs name. ``register`` gives each field's type (int64, double, bool, string, or a timestamp) and
     ``initial`` its first value (Z), as a Python object. ``window`` is how long an event contributes (RE = LE + window), in ticks
     of the time attribute or as a duration; ``None``: for ever, or as each event says. ``partition_by``: every substream is matched
-    on its own.
+    on its own. ``clock``: which attribute counts the time, for durations in texts of arcs.
     """
 
     events: Mapping[str, pa.DataType]
@@ -114,6 +115,7 @@ class Afa:
     finals: Mapping[str, Emit] = field(default_factory=dict)
     window: int | dt.timedelta | None = None
     partition_by: tuple[str, ...] = ()
+    clock: Clock = field(default=NO_CLOCK, compare=False, repr=False)
 
     @property
     def frozen(self) -> Afa:

@@ -227,7 +227,7 @@ def typed_operand(
     """Check something that has a value as :func:`typed` does; without ``exact`` decimals are computed as doubles."""
     checker = _Checker(attributes, clock)
     with placed(text):
-        return (checker.value(operand) if exact else checker.operand(operand)).operand
+        return (checker.value(operand) if exact else checker.as_doubles(operand)).operand
 
 
 def type_of_operand(operand: p.Operand, attributes: Mapping[str, pa.DataType]) -> pa.DataType:
@@ -300,6 +300,9 @@ class _Checker(p.Visitor):
     def _begin(self, node: p.Expression) -> None:
         self.exact = is_exact(node, self.attributes)
         self.per_second = max((_per_second(one, self.attributes) for one in p.walk(node)), default=1)
+        self._count(node)
+
+    def _count(self, node: p.Expression) -> None:
         reads = self.clock.names and not self.clock.names.isdisjoint(p.attributes(node))
         self.units = (reads and self.clock.per_second) or 0
 
@@ -382,6 +385,11 @@ class _Checker(p.Visitor):
         found = self.operand(node)
         whole = isinstance(found.operand, p.Constant) and type(found.operand.value) is int
         return self._as_number(found, "int") if whole and found.kind == "int" else found
+
+    def as_doubles(self, node: p.Operand) -> _Typed:
+        """An operand by itself, whose decimals are computed as doubles."""
+        self._count(node)
+        return self.operand(node)
 
     def operand(self, node: p.Operand) -> _Typed:
         found: _Typed = self.visit(node)

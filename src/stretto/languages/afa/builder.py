@@ -15,6 +15,7 @@ from stretto.errors import OptionError, QueryError, StrettoError, hinted, neares
 from stretto.events import Schema
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
 from stretto.languages.afa.elements import Step, Steps, positions_of
+from stretto.languages.afa.scope import clock_of
 from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer
 from stretto.query.afa_paths import leading, reached
 from stretto.query.afa_text import shown
@@ -39,7 +40,8 @@ class AFA:
     ----------
     events
         The attributes of events: a mapping from name to type (Arrow's, or ``int``, ``float``, ``str``, ``bool``,
-        ``datetime``), an Arrow schema, or some events.
+        ``datetime``), an Arrow schema, or some events. Of a :class:`stretto.Schema` with ``time`` and ``time_unit``, durations beside
+        that number are numbers of its units, in texts of arcs: ``e.t - r.begun > 5 minutes``.
     register
         The fields of the register, in the same way, or a ``NamedTuple`` class, whose defaults are the first values.
     initial
@@ -98,6 +100,7 @@ class AFA:
             start=_state(start),
             window=_window(window),
             partition_by=_keys(partition_by, known),
+            clock=clock_of(events),
         )
         self._arcs: dict[str, Arc] = {}
         self._finals: dict[str, Emit] = {}
@@ -403,7 +406,7 @@ def make_arc(
         raise OptionError(f"the arc '{id}' would never be valid: since={since}, until={until}")
     if role is Kind.IGNORE:
         _check_ignorable(afa, source, target, then)
-    scope = Scope(afa.events, afa.register)
+    scope = Scope(afa.events, afa.register, afa.clock)
     epsilon = role is Kind.EPSILON
     return Arc(
         id=id,

@@ -5,19 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, Span, hinted, suggestion
+from stretto.events import Schema
 from stretto.languages.expressions.tokens import Name
 from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query import predicate as p
 from stretto.query.afa import Field
 from stretto.query.passes.bind import measure
-from stretto.query.typing import NUMBERS, kind_of, kind_of_operand, typed, typed_operand
+from stretto.query.typing import NO_CLOCK, NUMBERS, Clock, kind_of, kind_of_operand, typed, typed_operand
 
 _INT64 = (-(1 << 63), (1 << 63) - 1)
 
@@ -36,10 +37,11 @@ _SHOWN = {
 
 @dataclass(frozen=True)
 class Scope:
-    """Name and Arrow type of the event's attributes and of the register's fields."""
+    """Name and Arrow type of the event's attributes and of the register's fields, and which attribute counts the time."""
 
     events: Mapping[str, pa.DataType]
     register: Mapping[str, pa.DataType]
+    clock: Clock = NO_CLOCK
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -48,13 +50,21 @@ class Scope:
         return {f"{side}.{name}": kind for side, names in sides for name, kind in names.items()}
 
 
+def clock_of(events: Any) -> Clock:
+    """Which attribute counts the time, where the events are a schema whose roles say it."""
+    if not isinstance(events, Schema) or events.time is None:
+        return NO_CLOCK
+    clock = Clock.of(events)
+    return replace(clock, names=frozenset(f"e.{name}" for name in clock.names))
+
+
 # ---- Fences
 
 
 def fence(predicate: p.Predicate, scope: Scope, *, epsilon: bool) -> p.Predicate:
     """Check a fence against the schemas, and type it."""
     _check_names(predicate, scope, epsilon)
-    found = typed(predicate, scope.types)
+    found = typed(predicate, scope.types, clock=scope.clock)
     for node in p.walk(found):
         if isinstance(node, p.Comparison | p.Between | p.Like):
             _check_strings(node, scope)
@@ -225,8 +235,8 @@ def fitting(operand: p.Operand, field: str, kind: pa.DataType, scope: Scope, *, 
     _check_names(operand, scope, epsilon)
     if isinstance(operand, p.Constant):
         return _literal(operand, field, kind)
-    found = typed_operand(operand, scope.types, exact=False)
-    have = kind_of_operand(found, scope.types)
+    found = typed_operand(operand, scope.types, exact=False, clock=scope.clock)
+    have = kind_of_operand(found, scope.types, scope.clock)
     if want == "time" == have:
         if not isinstance(found, p.Attribute):
             raise _misfit(operand, "a computed time", field, kind, "keep the time, and compute in the conditions")

@@ -27,6 +27,7 @@ import pyarrow as pa
 from stretto.arguments import check_arguments
 from stretto.errors import OptionError, QueryError, Span, StrettoError, hinted
 from stretto.languages.afa.builder import AFA, checked, make_arc
+from stretto.languages.afa.scope import clock_of
 from stretto.query.afa import Afa, Arc, Emit, Field, UserFunction
 from stretto.query.functions import Functions, named_in_text, path_of
 
@@ -48,7 +49,8 @@ def read_afa(
     text
         The text.
     events
-        The attributes of events, where the text does not say them under ``events``.
+        The attributes of events, where the text does not say them under ``events``; a :class:`stretto.Schema` says what a duration is
+        beside its time, too.
     functions
         Which Python functions the text may name, ``when = { function = "NAME" }``: a dict of functions by name; or names of modules,
         such as ``["package.fences"]``, whose own functions it may name as ``module:name``. For a text nothing else is imported.
@@ -69,7 +71,7 @@ def read_afa(
     [1]
     """
     given = read_keys(text)
-    events = given.get("events", events)
+    clock, events = clock_of(events), given.get("events", events)
     if events is None:
         raise OptionError("the automaton's text does not say the events' attributes: events = { price = \"double\" }")
     register = given.get("register")
@@ -84,7 +86,7 @@ def read_afa(
         )
         finals = given.get("final", [])
         named = finals if isinstance(finals, Mapping) else dict.fromkeys(finals, "every")
-        empty = replace(made.frozen, finals={str(state): Emit(emit) for state, emit in named.items()})
+        empty = replace(made.frozen, finals={str(state): Emit(emit) for state, emit in named.items()}, clock=clock)
         arcs = tuple(_arc(empty, at, one, functions) for at, one in enumerate(given.get("arcs", [])))
     except QueryError as error:
         at = text.find(error.text) if error.text else -1

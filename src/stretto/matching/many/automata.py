@@ -33,7 +33,8 @@ from stretto.matching.many.parts import Part, WholeEvents
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, UserFunction
 from stretto.query.afa_text import shown
-from stretto.times import DAY, ticks_in, width
+from stretto.query.typing import UNITS
+from stretto.times import DAY, PER_SECOND, ticks_in, width
 
 I64 = NDArray[np.int64]
 
@@ -106,6 +107,16 @@ class AutomatonPart(Part):
         if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
             raise OptionError(
                 f"'{time}' is {kind}: an automaton orders events by integers, dates or timestamps{time_hint(time, kind)}"
+            )
+        own, unit = afa.clock, self.schema.time_unit
+        if (
+            own.column == time
+            and own.per_second is not None
+            and unit is not None
+            and PER_SECOND[unit] != own.per_second
+        ):
+            raise OptionError(
+                f"the AFA has '{time}' in {UNITS[own.per_second]}, and time_unit='{unit}' in {unit}: they must be the same"
             )
         for name in afa.events:
             if name not in attributes:

@@ -62,7 +62,7 @@ class Parts:
         return part
 
     def _read(self, text: str) -> AutomatonPart:
-        return AutomatonPart(read_afa(text, dict(self._schema.attributes)), self._schema, text)
+        return AutomatonPart(read_afa(text, self._schema), self._schema, text)
 
     def _compiled(self, text: str | Query, language: str) -> QueryPart:
         return _bound(compile_query(text, language=language), self._schema, valuations=self._valuations)
