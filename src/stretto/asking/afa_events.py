@@ -89,6 +89,8 @@ class AfaTrial(Trying):
         """At how many events an automaton gives output."""
         seen, exact, began = np.zeros(self.events.table.num_rows, np.bool_), True, process_time()
         try:
+            if self._left <= 0:
+                raise Abandoned
             for found in self._outputs(query, self._seconds(quick=False), f"{MOST_BYTES} B"):
                 seen[found["end"].to_numpy()] = True
         except TOO_MUCH:

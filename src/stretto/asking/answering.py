@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from stretto.asking.evidence import Evidence
 from stretto.asking.search import Search, Way
-from stretto.asking.trying import Found
+from stretto.asking.trying import WHOLE, WHOLE_SECONDS, Found
 from stretto.explaining.answer import Answer, NearMiss, Reason, nearest_first
 from stretto.query.asks.constraints import Chain, Constraint, Step, by_step
 
@@ -18,6 +18,10 @@ MOST_WAYS, LOOKED_AT, EACH = 8, 256, 8
 
 
 _NOT_KNOWN = "Whether a match holds the row is not known: there are too many partial matches to look at them all."
+_LEFT_OUT = (
+    f"Not all queries without a constraint were looked at: they may take {WHOLE} times as long as the query and {WHOLE_SECONDS:g} "
+    "seconds of the processor together. Fewer events take less: key=, between="
+)
 
 
 class Witness(Protocol):
@@ -64,7 +68,7 @@ def answered(
             continue
         held, times = _held(search.chain, found, witness), witness.times(found)
         for words, query in choosing if event is not None else ():
-            chosen = next(search.trial.some(query, 1, event=search.trial.event), None)
+            chosen = next(search.trial.some(query, 1, event=search.trial.event, relaxed=False), None)
             if chosen is None and search.trial.abandoned:
                 return answer(notes=(_NOT_KNOWN,))
             if chosen is None:
@@ -76,6 +80,8 @@ def answered(
     notes: tuple[str, ...] = ()
     if event is not None and any(search.doubtful for search in searches):
         notes = (_NOT_KNOWN,)
+    elif any(search.trial.left_out for search in searches):
+        notes = (_LEFT_OUT,)
     elif any(search.abandoned for search in searches):
         notes = ("Some queries without a constraint had too many partial matches, and were not tried to their end.",)
     return answer(misses=nearest_first(there or misses, most), notes=notes)
@@ -93,12 +99,15 @@ def _misses(search: Search, witness: Witness, most: int) -> Iterator[NearMiss]:
     if (reason := _of_no_type(search, witness)) is not None:
         yield NearMiss((reason,), {})
         return
+    before = search.trial.left_out
     ways = search.ways()[:MOST_WAYS]
-    if not ways:
+    known = search.trial.left_out == before  # else nothing is told of what was not looked at
+    if not ways and known:
         yield NearMiss((_unfit(search, witness),), {})
     for way in ways:
         if way.reached < search.whole:
-            yield _waiting(search, way, witness)
+            if known:
+                yield _waiting(search, way, witness)
             continue
         looked_at = list(islice(search.some(way.reached, search.nearest(way), EACH), LOOKED_AT // len(ways)))
         witness.read(looked_at)

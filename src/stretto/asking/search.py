@@ -78,7 +78,8 @@ class Search:
         for one in (parsed,) if event is None else self.trial.having(parsed):
             query = self.compiled(one)
             if query is not None:
-                yield from self.trial.some(query, each, quick=quick, event=event)
+                relaxed = steps < self.whole or bool(dropped)
+                yield from self.trial.some(query, each, quick=quick, event=event, relaxed=relaxed)
 
     def before(self, steps: int) -> bool:
         """Whether events that could be some first steps, if nothing else is asked, come before the event that is asked about."""

@@ -35,6 +35,10 @@ MOST_BYTES, SECONDS, TIMES = 1 << 28, 0.5, 3
 #: seconds, or as long as the first one.
 TOGETHER, QUICK = 6, 0.05
 
+#: So many times what the first query took, or so many seconds of the processor, all queries may take together at most: behind that no
+#: query without a constraint is looked at.
+WHOLE, WHOLE_SECONDS = 10, 10.0
+
 #: Seconds of the processor in which matches of a query are searched for one that has a given event.
 LONGEST = 5.0
 
@@ -126,6 +130,9 @@ class Trying:
     def __init__(self, event: int | None = None) -> None:
         self.event = event  #: the position of the event that matches must have; ``None``: they need none
         self.abandoned = 0  #: how often a query had too many partial matches to be tried to its end
+        self.left_out = (
+            0  #: how many queries without a constraint were not looked at, as those before had taken too long
+        )
         self._first: float | None = None  #: seconds that the first query took; ``None``: none has been run
         self._spent = 0.0  #: seconds that all took
 
@@ -150,11 +157,18 @@ class Trying:
         """
         raise NotImplementedError
 
-    def some(self, query: Any, each: int, *, quick: bool = False, event: int | None = None) -> Iterator[Found]:
+    def some(
+        self, query: Any, each: int, *, quick: bool = False, event: int | None = None, relaxed: bool = True
+    ) -> Iterator[Found]:
         """Matches of a query in the order in which they come, at most so many of each piece of the events.
 
-        ``quick``: it is given up earlier. ``event``: only those that have the event at this position.
+        ``quick``: it is given up earlier. ``event``: only those that have the event at this position. ``relaxed``: it is without a
+        constraint, so that the answer may do without it.
         """
+        if relaxed and self._left <= 0:
+            self.abandoned += 1
+            self.left_out += 1
+            return
         began = process_time()
         most = self._seconds(quick=quick)
         try:
@@ -164,15 +178,20 @@ class Trying:
         finally:
             self._note(began)
 
+    @property
+    def _left(self) -> float:
+        """Seconds that are left for all queries."""
+        return math.inf if self._first is None else max(WHOLE_SECONDS, WHOLE * self._first) - self._spent
+
     def _seconds(self, *, quick: bool) -> float:
         """Seconds that a query may take."""
         if self._first is None:
             return math.inf
         least = max(QUICK, self._first)
-        if quick:
-            return least
-        left = max(SECONDS, TOGETHER * self._first) - self._spent
-        return max(least, min(left, max(SECONDS, TIMES * self._first)))
+        if not quick:
+            left = max(SECONDS, TOGETHER * self._first) - self._spent
+            least = max(least, min(left, max(SECONDS, TIMES * self._first)))
+        return min(least, max(QUICK, self._left))
 
     def _note(self, began: float) -> None:
         """Note how long a query took."""
@@ -223,7 +242,9 @@ class Trial(Trying):
         """How many events complete a match of a query."""
         seen, exact, began = np.zeros(self.events.table.num_rows, np.bool_), True, process_time()
         try:
-            most = math.inf if self._first is None else max(SECONDS, TIMES * self._first)
+            most = math.inf if self._first is None else min(max(SECONDS, TIMES * self._first), self._left)
+            if most <= 0:
+                raise Abandoned
             for piece in self._pieces(query, most):
                 for found in piece:
                     seen[found.end] = True
