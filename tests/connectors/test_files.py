@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,25 @@ def test_json(spark: Any, tmp_path: Path) -> None:
     ]
     assert all(row.source.endswith("a.json") and row.arrived is not None for row in bad)
     assert events.roles == {"type": "type", "time": "ts", "sequence": None}
+
+
+def test_an_error_shows_file_and_record(spark: Any, tmp_path: Path) -> None:
+    from stretto.connectors import files
+
+    (tmp_path / "a.jsonl").write_text('{"type":"A","ts":1}\n')
+    (tmp_path / "b.jsonl").write_text('{"type":"A","ts":2}\n{"type":"B","ts":"x"%s}\n' % (" " * 1_000))
+    events = files.read(spark, tmp_path, format="json", schema=SCHEMA, time="ts", bad_records="error", name="trades")
+    with pytest.raises(Exception, match="trades: a record is no event") as caught:
+        events.good.collect()
+    told = re.search("trades: a record is no event.*", str(caught.value))
+    assert told is not None
+    found = re.match(
+        r"trades: a record is no event \(file:\S+/b\.jsonl, block at 0\): "
+        r'not one JSON object of type string, ts bigint, price double: (\{"type":"B","ts":"x" +…)',
+        told[0],
+    )
+    assert found is not None, told[0]
+    assert len(found[1]) == 300
 
 
 CSV = 'type,ts,price\nA,1,2.5\nA,x,3\nB,2\nC,3,4,5\n"D\nE",4,1\n\nF,,1\n"A""B",5,\nG,7,zz\n'

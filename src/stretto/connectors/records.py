@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: The columns that a source adds for each record; ``FAULT`` is NULL for a record that can be read.
 FAULT, RAW, SOURCE, PLACE, ARRIVED = (f"__stretto_{name}" for name in ("reason", "raw", "source", "place", "arrived"))
 
+#: Characters of a record that an error shows.
+SHOWN = 300
+
 _POLICIES = ("side", "error")
 
 
@@ -176,11 +179,16 @@ def _missing(rows: DataFrame, needed: Iterable[str], time: str) -> list[Column]:
 
 
 def _failing(name: str) -> Column:
+    """Whether a record is an event; an error that names its file and place, and shows its text, where it is none."""
     from pyspark.sql import functions as F
 
-    place = F.coalesce(F.concat(F.lit(" ("), column(PLACE), F.lit(")")), F.lit(""))
-    told = F.concat(F.lit(f"{name}: a record is no event{{}}: "), column(FAULT), F.lit(": "), column(RAW))
-    fault = F.replace(told, F.lit("{}"), place)
+    source = F.when(column(SOURCE) != name, column(SOURCE))
+    place = F.concat_ws(", ", source, column(PLACE))
+    where = F.when(place != "", F.concat(F.lit(" ("), place, F.lit(")"))).otherwise("")
+    text = F.when(F.length(column(RAW)) > SHOWN, F.concat(F.left(column(RAW), F.lit(SHOWN - 1)), F.lit("…"))).otherwise(
+        column(RAW)
+    )
+    fault = F.concat(F.lit(f"{name}: a record is no event"), where, F.lit(": "), column(FAULT), F.lit(": "), text)
     return F.when(column(FAULT).isNull(), F.lit(True)).otherwise(F.raise_error(fault).cast("boolean"))
 
 
