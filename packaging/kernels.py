@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stretto._jit import bundle
-from stretto.cli.compile import WORK
+from stretto.cli.compiling import WORK
 from stretto.languages.expressions.reading import languages, parser
 
 

@@ -40,7 +40,7 @@ import gc, json, sys
 import stretto
 from stretto import _jit
 from stretto._jit import background
-from stretto.cli.compile import EVENTS
+from stretto.cli.compiling import EVENTS
 
 class Child:
     def poll(self):

@@ -132,3 +132,15 @@ def test_the_package_imports_what_is_used() -> None:
     unused += ["reference", "dataflow", "asking", "views", "spark", "pipelines", "studio"]
     assert not [name for name in there for module in unused if f"{name}.".startswith(f"stretto.{module}.")]
     assert not there & {"rich", "polars", "pyspark", "matplotlib"}
+
+
+def test_help_imports_no_engine() -> None:
+    """Help of the whole, and of each command, comes at once; completion asks for it at each key."""
+    for arguments in (
+        ["--help"],
+        *([name, "--help"] for name in ("match", "sql", "explain", "why-not", "compile", "studio")),
+    ):
+        called = f"from stretto.cli import main\ntry:\n    main({arguments})\nexcept SystemExit as ended:\n    assert ended.code == 0"
+        there = loaded(called)
+        assert "stretto.cli.match" in there
+        assert not there & {"numpy", "pyarrow", "numba", "lark", "stretto.matching", "stretto.asking"}, arguments

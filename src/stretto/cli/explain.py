@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stretto.asking.counts import explain as explained
-from stretto.asking.explanation import Explanation
-from stretto.cli.files import (
-    bound_to,
-    read_events,
-    read_one,
-    read_query,
-    read_statement_text,
-    typed_columns,
-)
 from stretto.cli.options import QueryArgument, StreamOption, TimeOption, TimeUnitOption, TypesOption
 from stretto.cli.sql import tables_of
 from stretto.errors import OptionError
-from stretto.explaining.afa import draw_afa, explain_afa
-from stretto.languages.afa.written import read_afa
-from stretto.languages.clauses import has_clause
-from stretto.matching.compiled import Query, compile_query
-from stretto.matching.files import Source
-from stretto.matching.many.automata import of_what_it_reads
-from stretto.matching.sql_query import SqlQuery, compile_sql
-from stretto.query.afa import Afa
+
+if TYPE_CHECKING:
+    from stretto.asking.explanation import Explanation
+    from stretto.matching.compiled import Query
+    from stretto.matching.files import Source
+    from stretto.matching.sql_query import SqlQuery
+    from stretto.query.afa import Afa
 
 
 class Explained(StrEnum):
@@ -83,6 +72,13 @@ def explain(  # noqa: PLR0913 - the options of the command
 
     It is CEQL, SASE+, EQL, SQL with MATCH_RECOGNIZE, or an automaton (TOML or JSON).
     """
+    import stretto
+    from stretto.cli.files import bound_to, read_events, read_one, read_query, read_statement_text, typed_columns
+    from stretto.explaining.afa import draw_afa, explain_afa
+    from stretto.languages.clauses import has_clause
+    from stretto.matching.many.automata import of_what_it_reads
+    from stretto.query.afa import Afa
+
     if counts and not data:
         raise OptionError("--counts needs events: stretto explain QUERY DATA --counts")
     text = read_statement_text(query) if language is None and has_clause(query) else read_query(query, language)
@@ -96,12 +92,12 @@ def explain(  # noqa: PLR0913 - the options of the command
             raise OptionError(
                 f"a SQL statement names its tables: --table {data[0] if '=' in data[0] else f'name={data[0]}'}"
             )
-        compiled = compile_sql(text, **tables_of(table or ()))
+        compiled = stretto.compile_sql(text, **tables_of(table or ()))
     else:
         column, types = typed_columns(type_ or ())
         if language is Explained.afa:
             one = events = read_one(data, None, types, "an automaton") if data else None
-            compiled = of_what_it_reads(read_afa(text, None if one is None else one.schema))
+            compiled = of_what_it_reads(stretto.read_afa(text, None if one is None else one.schema))
         else:
             roles = {
                 "type": column or None,
@@ -110,11 +106,11 @@ def explain(  # noqa: PLR0913 - the options of the command
                 "stream": stream,
                 "time_unit": time_unit,
             }
-            compiled = compile_query(text, language=language)
+            compiled = stretto.compile(text, language=language)
             events = read_events(data, None, types) if data else None
             compiled = compiled if events is None else bound_to(compiled, events, roles)
         if counts:
-            found = explained(compiled, events, time=time, sequence=sequence)
+            found = stretto.explain(compiled, events, time=time, sequence=sequence)
     typer.echo(found or (explain_afa(compiled) if isinstance(compiled, Afa) else compiled.explain()))
     if draw is not None:
         automaton = draw_afa(compiled) if isinstance(compiled, Afa) else compiled.draw()

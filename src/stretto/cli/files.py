@@ -22,9 +22,6 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.matching.files import Source, kind_of, open_files
 from stretto.matching.streams import one_table
 
-#: Exit codes: the data or a test, the arguments, the text of a query.
-FAILED, MISUSED, BAD_QUERY = 1, 2, 3
-
 
 def read_query(argument: str, language: str | None = None) -> str:
     """The text of a query: from a file, or the argument itself when it is a query."""
@@ -150,6 +147,13 @@ def budget_of(given: str | None) -> int | float | str | None:
     """What ``--budget`` says: rows, bytes, or no bound."""
     text = (given or "").strip().lower()
     return math.inf if text == "inf" else int(text) if text.isdecimal() else given
+
+
+def span_of(given: str | None) -> Any:
+    """A span of time as it is written on the command line."""
+    if given is None or given.strip() == "inf":
+        return given and math.inf
+    return int(given) if given.strip().lstrip("+-").isdigit() else given
 
 
 def typed_columns(given: Sequence[str]) -> tuple[str, dict[str, pa.DataType]]:

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
-from stretto.budget import default_bytes
-from stretto.cli.files import (
-    bound_to,
-    budget_of,
-    by_stream,
-    read_events,
-    read_query,
-    typed_columns,
-)
-from stretto.cli.giving import give
 from stretto.cli.options import (
     AtEnd,
     DataArgument,
@@ -34,13 +22,12 @@ from stretto.cli.options import (
     TypesOption,
 )
 from stretto.errors import OptionError
-from stretto.matching.call import iter_matches
-from stretto.matching.compiled import Query, compile_query
-from stretto.matching.files import Source
-from stretto.matching.lateness import tell_of
-from stretto.matching.matcher import Matcher
-from stretto.matching.streams import STREAM_COLUMN, files_by_stream
-from stretto.query.totals import Totals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stretto.matching.compiled import Query
+    from stretto.matching.files import Source
 
 
 class Engine(StrEnum):
@@ -122,8 +109,13 @@ def match(  # noqa: PLR0913 - the options of the command
     rows: Annotated[int, typer.Option(help="Print at most so many matches (0: all).", min=0, metavar="NUMBER")] = 20,
 ) -> None:
     """Find the complex events of QUERY in DATA."""
+    import stretto
+    from stretto.cli.files import read_events, read_query, span_of, typed_columns
+    from stretto.cli.giving import give
+    from stretto.matching.lateness import tell_of
+
     text = read_query(query, language)
-    compiled = compile_query(text, language=language)  # a wrong query is told before data is read
+    compiled = stretto.compile(text, language=language)  # a wrong query is told before data is read
     column, types = typed_columns(type_ or ())
     roles: dict[str, Any] = {
         "type": column or None,
@@ -175,6 +167,9 @@ def match(  # noqa: PLR0913 - the options of the command
 
 def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
     """What ``--budget`` says; a table that is shown is counted to its end, so that it has the bound of a list."""
+    from stretto.budget import default_bytes
+    from stretto.cli.files import budget_of
+
     if given is None:
         return f"{default_bytes():.0f} B" if shown else None
     return budget_of(given)
@@ -183,14 +178,22 @@ def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
 def _embedded(
     compiled: Query, events: Source | dict[str, Source], roles: dict[str, Any]
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    import stretto
+    from stretto.cli.files import bound_to
+
     query = bound_to(compiled, events, roles)
-    return query.output_schema(roles["output"], timeouts=roles["timeouts"]), iter_matches(query, events, **roles)
+    return query.output_schema(roles["output"], timeouts=roles["timeouts"]), stretto.iter_matches(
+        query, events, **roles
+    )
 
 
 def _as_stream(
     query: Query, events: Source | dict[str, Source], roles: dict[str, Any], late: Late
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The rows of files one after the other, as they came."""
+    import stretto
+    from stretto.matching.streams import STREAM_COLUMN, files_by_stream
+
     if isinstance(events, dict) and len(events) > 1:
         raise OptionError(
             "--disorder reads rows in the order in which they came, which the files of several streams do not say: give one file "
@@ -199,7 +202,7 @@ def _as_stream(
     if isinstance(events, dict):
         roles = roles | {"stream": roles["stream"] or STREAM_COLUMN}
         events = files_by_stream(events, roles["stream"], set())
-    matcher = Matcher(query, events.schema, late=str(late), **roles)
+    matcher = stretto.Matcher(query, events.schema, late=str(late), **roles)
     schema = matcher.push(events.schema.empty_table()).schema
 
     def found() -> Iterator[pa.Table]:
@@ -212,15 +215,9 @@ def _as_stream(
     return schema, found()
 
 
-def span_of(given: str | None) -> Any:
-    """A span of time as it is written on the command line."""
-    if given is None or given.strip() == "inf":
-        return given and math.inf
-    return int(given) if given.strip().lstrip("+-").isdigit() else given
-
-
 def _on_spark(query: Query, data: list[str], roles: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
     from stretto import spark
+    from stretto.cli.files import by_stream
     from stretto.spark.compat import to_arrow
 
     given = by_stream(data)
@@ -237,6 +234,8 @@ def _on_spark(query: Query, data: list[str], roles: dict[str, Any]) -> tuple[pa.
 
 
 def _counted(count: int, query: Query, output: Output, schema: pa.Schema, timeouts: bool) -> str:
+    from stretto.query.totals import Totals
+
     if isinstance(query.parsed.asked, Totals):
         return f"{count:,} row{'' if count == 1 else 's'}"
     if schema.names[:1] == ["sign"]:

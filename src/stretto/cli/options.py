@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from stretto.views.units import UNITS
-
 
 class Language(StrEnum):
     """The languages of queries on the command line."""
@@ -32,6 +30,12 @@ class Format(StrEnum):
     csv = "csv"
     jsonl = "jsonl"
     arrow = "arrow"
+
+
+def _units() -> list[str]:
+    from stretto.views.units import UNITS
+
+    return [*UNITS]
 
 
 QueryArgument = Annotated[str, typer.Argument(help="A file with the query, or the query itself.", metavar="QUERY")]
@@ -67,7 +71,5 @@ StreamOption = Annotated[
 ]
 TimeUnitOption = Annotated[
     str | None,
-    typer.Option(
-        "--time-unit", help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT", autocompletion=lambda: [*UNITS]
-    ),
+    typer.Option("--time-unit", help="Unit of an integer time: s, ms, us, ns.", metavar="UNIT", autocompletion=_units),
 ]

@@ -6,16 +6,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from stretto.cli.files import FAILED, budget_of, read_events, typed_columns
-from stretto.cli.giving import give
+from stretto.cli.codes import FAILED
 from stretto.cli.options import AtEnd, DataArgument, FormatOption, SequenceOption, TimeUnitOption, TypesOption
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from stretto.pipelines.rules import RuleSet
 
 RULES_HELP = "A folder of .toml files with rules, one such file, or a table of rules: .parquet, .csv, .jsonl or .arrow."
@@ -96,6 +96,8 @@ def match(  # noqa: PLR0913 - the options of the command
     rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0, metavar="NUMBER")] = 20,
 ) -> None:
     """Match all rules over DATA in one pass. The exit code is 1 where one of them cannot run; the others do."""
+    from stretto.cli.files import budget_of, read_events, typed_columns
+    from stretto.cli.giving import give
     from stretto.pipelines.rules.ruleset import named_state, read_state, undecided_words, write_state
 
     read = _read(rules)
@@ -159,5 +161,7 @@ def _read(rules: str) -> RuleSet:
 
 def _in_lines(report: pa.Table) -> pa.Table:
     """The report with the first line of each error."""
+    import pyarrow as pa
+
     first = [None if one is None else one.partition("\n")[0] for one in report.column("error").to_pylist()]
     return report.set_column(report.column_names.index("error"), "error", pa.array(first, pa.string()))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stretto.cli.files import FAILED
+from stretto.cli.codes import FAILED
 from stretto.errors import OptionError, QueryError
 
 

@@ -8,10 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from stretto.cli.files import named_files, read_statement_text
-from stretto.cli.giving import give
-from stretto.matching.sql import sql as run
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -34,10 +30,16 @@ def sql(
     rows: Annotated[int, typer.Option(help="Print at most so many rows (0: all).", min=0, metavar="NUMBER")] = 20,
 ) -> None:
     """Run a SQL statement with MATCH_RECOGNIZE over files."""
-    found = run(read_statement_text(text), **tables_of(table or ()))
+    import stretto
+    from stretto.cli.files import read_statement_text
+    from stretto.cli.giving import give
+
+    found = stretto.sql(read_statement_text(text), **tables_of(table or ()))
     give(found.schema, [found], lambda count: f"{count:,} row{'' if count == 1 else 's'}", out, json=json, rows=rows)
 
 
 def tables_of(given: Sequence[str]) -> dict[str, Any]:
     """What ``--table`` said."""
+    from stretto.cli.files import named_files
+
     return dict(named_files(given, "table", "--table "))

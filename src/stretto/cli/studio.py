@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from stretto.cli.files import by_stream, typed_columns
 from stretto.cli.options import LanguageOption, StreamOption, TimeOption, TimeUnitOption, TypesOption
 from stretto.errors import OptionError
 
@@ -54,6 +53,7 @@ def studio(  # noqa: PLR0913 - the options of the command
 ) -> None:
     """Write queries in the browser, and look at what they find in DATA."""
     try:
+        from stretto.cli.files import by_stream, typed_columns
         from stretto.studio.folder import Folder
         from stretto.studio.server import Studio, serve
         from stretto.studio.topic import KAFKA, Topic, options_of, require_client

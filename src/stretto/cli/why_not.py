@@ -6,14 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from stretto.asking.call import why_not as ask
-from stretto.cli.files import (
-    read_events,
-    read_one,
-    read_query,
-    typed_columns,
-)
-from stretto.cli.match import span_of
 from stretto.cli.options import (
     DataArgument,
     FormatOption,
@@ -25,8 +17,6 @@ from stretto.cli.options import (
     TimeUnitOption,
     TypesOption,
 )
-from stretto.languages.clauses import has_clause
-from stretto.matching.compiled import compile_query
 
 
 def register(app: typer.Typer) -> None:
@@ -71,6 +61,11 @@ def why_not(  # noqa: PLR0913 - the options of the command
     time_unit: TimeUnitOption = None,
 ) -> None:
     """Say why QUERY has no match in DATA. It shows the nearest misses, and what is in the way of each."""
+    import stretto
+    from stretto.cli.files import read_events, read_one, read_query, span_of, typed_columns
+    from stretto.languages.clauses import has_clause
+    from stretto.matching.compiled import compile_query
+
     text = read_query(query, language)
     compiled = text if has_clause(text) else compile_query(text, language=language)  # told before data is read
     column, types = typed_columns(type_ or ())
@@ -79,7 +74,7 @@ def why_not(  # noqa: PLR0913 - the options of the command
     if len(pairs) == 1 and not pairs[0][1]:
         keys = pairs[0][0]
     times = None if between is None else (_bound(between[0]), _bound(between[1]))
-    answer = ask(
+    answer = stretto.why_not(
         compiled,
         read_one(data, format, types, "MATCH_RECOGNIZE") if has_clause(text) else read_events(data, format, types),
         key=keys,
