@@ -8,6 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import stretto
 from stretto.languages.datalog.components import components
 
@@ -144,3 +146,10 @@ def test_help_imports_no_engine() -> None:
         there = loaded(called)
         assert "stretto.cli.match" in there
         assert not there & {"numpy", "pyarrow", "numba", "lark", "stretto.matching", "stretto.asking"}, arguments
+
+
+def test_the_start_of_a_stream_imports_no_engine() -> None:
+    """Spark's driver runs a Python process for it alone, each time a query starts."""
+    pytest.importorskip("pyspark.sql.streaming", reason="PySpark is not installed: pip install 'stretto[spark]'")
+    there = loaded("import stretto.spark.streaming.processor")
+    assert not there & {"numpy", "pyarrow", "pandas", "numba", "lark", "stretto.matching", "stretto._jit"}

@@ -155,7 +155,7 @@ def _java() -> str:
 
 
 def _ivy() -> Path:
-    from stretto.spark.session import require_pyspark
+    from stretto.spark.sessions import require_pyspark
 
     require_pyspark()
     import pyspark

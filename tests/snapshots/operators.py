@@ -20,8 +20,8 @@ import pyarrow as pa
 import stretto
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 from stretto.dataflow.plan_json import to_json
-from stretto.spark.dataflow.group_bucket import GroupBucket
-from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups
+from stretto.spark.dataflows.group_bucket import GroupBucket
+from stretto.spark.dataflows.groups import INPUT, OUTPUT, Groups
 from stretto.spark.streaming.bucket import Bucket
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import write_table

@@ -15,9 +15,9 @@ from stretto.dataflow import Dataflow, Stream, constant, fixpoint, stream
 from stretto.dataflow.keyed import keyed
 from stretto.dataflow.plan_json import to_json
 from stretto.errors import DataError, SnapshotError
-from stretto.spark.dataflow import groups as of_batches
-from stretto.spark.dataflow.group_bucket import GroupBucket
-from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
+from stretto.spark.dataflows import groups as of_batches
+from stretto.spark.dataflows.group_bucket import GroupBucket
+from stretto.spark.dataflows.groups import INPUT, OUTPUT, Groups, run_groups
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import write_table
 from tests.conftest import cases

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs PySpark 4.
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from stretto.spark.starting import STATE
+from stretto.spark.streaming import STATE
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import arrived, write_table
 from stretto.spark.streaming.processor import Buckets
@@ -173,7 +173,7 @@ def test_what_arrives_has_an_order_that_the_shuffle_does_not_change() -> None:
 def test_a_dataflow_has_the_same_operator() -> None:
     from stretto.dataflow import stream
     from stretto.dataflow.plan_json import to_json
-    from stretto.spark.dataflow.groups import INPUT, OUTPUT
+    from stretto.spark.dataflows.groups import INPUT, OUTPUT
 
     costs = stream("costs", {"cost": int}, insert_only=True)
     row = [("k", pa.string()), ("most", pa.int64()), *((name, pa.int64()) for name in ("vs", "ve", "ve_new"))]

@@ -161,7 +161,7 @@ def test_workers_run_the_python_that_is_set(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("pyspark.sql.SparkSession", Session)
     # The function has the name of its module.
-    monkeypatch.setattr(importlib.import_module("stretto.spark.session"), "ensure_java", lambda: None)
+    monkeypatch.setattr(importlib.import_module("stretto.spark.sessions"), "ensure_java", lambda: None)
     for set_before, conf, python in (
         (None, {}, sys.executable),
         (None, {"pyspark__python": "/a/python"}, "/a/python"),

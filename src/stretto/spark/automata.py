@@ -30,7 +30,7 @@ from stretto.spark.frames import (
 )
 from stretto.spark.options import Continuous
 from stretto.spark.revised import AFA, Revised
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 from stretto.spark.streaming import query as streaming
 from stretto.spark.streaming.packing import write_table
 from stretto.spark.workers import worker_task

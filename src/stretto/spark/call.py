@@ -37,7 +37,7 @@ from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
 from stretto.spark.revised import AFA as AUTOMATON
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 from stretto.spark.streaming import query as streaming
 
 if TYPE_CHECKING:

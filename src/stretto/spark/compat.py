@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from stretto.errors import OptionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def needs(what: str, *least: int) -> None:
@@ -28,6 +29,7 @@ def to_arrow(df: Any) -> pa.Table:
     """The rows of a DataFrame in this process."""
     if hasattr(df, "toArrow"):
         return df.toArrow()
+    import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
     batches = df._collect_as_arrow()  # PySpark 3.5

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stretto.arguments import check_arguments
 from stretto.errors import OptionError
-from stretto.spark.session import session
+from stretto.spark.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -37,7 +37,7 @@ from stretto.spark.frames import (
 )
 from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 from stretto.spark.streaming import query as streaming
 from stretto.spark.streaming.packing import write_table
 from stretto.spark.streaming.runs import ManyPatterns

@@ -24,15 +24,13 @@ from typing import TYPE_CHECKING, Any
 from stretto.errors import OptionError, SnapshotError
 from stretto.spark.compat import described, may_be_there, plan_bytes, watermarked_behind
 from stretto.spark.options import METRICS
+from stretto.spark.streaming import STATE
 from stretto.spark.streaming.state import Owner, header_of, header_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("stretto")
-
-#: The name of the state variable; a change of the state's kind takes another.
-STATE = "stretto_bucket_v1"
 
 #: The folder in a checkpoint that says whose it is: for each operator a line of JSON, as the header of its states has it.
 OWNER = "stretto"

@@ -21,7 +21,7 @@ from stretto.query.row_pattern import BoundRows, RowsPerMatch
 from stretto.spark.batch.rows import explained, recognized
 from stretto.spark.frames import arrow_fields, check_dataframe, column, with_fields
 from stretto.spark.kernels import ship
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 from stretto.spark.streaming.rows import explained as explained_stream
 from stretto.spark.streaming.rows import recognized as recognized_stream
 

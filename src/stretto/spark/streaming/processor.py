@@ -1,80 +1,60 @@
-"""The stateful operator of a continuous query: Spark's ``transformWithState`` over buckets of keys.
+"""The stateful operator of a continuous query, as Spark knows it: ``transformWithState`` over buckets of keys.
 
-A micro-batch that touches a bucket reads its state and writes what changed, once (:mod:`stretto.spark.streaming.journal`). One
-event-time timer calls a bucket that has something to do although nothing arrives for it: events to release, or windows to close. A
-bucket that holds nothing has no state, except bucket 0, which keeps its header: it tells whose the checkpoint is, when a query
-starts (:mod:`stretto.spark.starting`) and in every micro-batch that has events, before it is committed.
+When a query starts, Spark's driver runs a Python process for :meth:`Buckets.init` alone. What works on events is therefore imported
+by the first call (:mod:`stretto.spark.streaming.operator`): before it, this takes more time than all else that a start does.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import fields
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from stretto.spark.dataflow.group_bucket import GroupBucket, plan_owner
-from stretto.spark.dataflow.groups import Groups
-from stretto.spark.revised import Revised
-from stretto.spark.starting import STATE
-from stretto.spark.streaming.bucket import Bucket, query_owner
-from stretto.spark.streaming.journal import Copies, Journal, Packed
-from stretto.spark.streaming.keeping import AnyBucket, Counts, Settings
-from stretto.spark.streaming.packing import write_table
-from stretto.spark.streaming.revising import RevisingBucket
-from stretto.spark.streaming.runs import run_of
-from stretto.spark.streaming.state import Owner
+from stretto.spark.streaming import JOURNAL, STATE
 from stretto.spark.workers import keep_loaded
 
-#: The name of the second state variable: what arrived since the first was written.
-JOURNAL = "stretto_journal_v1"
-
-_KINDS = {"int": "bigint", "float": "double"}
-
-#: A row that counts nothing, in the types that Spark takes.
-_NOTHING = vars(Counts()) | {"bucket": None, "oldest": None}
-
-#: What the operator puts out: packed results and packed late events, and in each call's last row its counts, which bucket it is, and
-#: when the oldest event was that it holds.
-OUTPUT = ", ".join(
-    [
-        "data binary",
-        "late_data binary",
-        *(f"{f.name} {_KINDS[str(f.type)]}" for f in fields(Counts)),
-        "bucket bigint",
-        "oldest bigint",
-    ]
-)
+if TYPE_CHECKING:
+    from stretto.spark.streaming.keeping import Settings
 
 
-def _bucket(task: dict[str, Any], settings: Settings, unbounded: bool) -> AnyBucket:
-    """A bucket of a dataflow, of what revises its answers, or of a query or patterns over events in order.
+class Buckets(StatefulProcessor):  # type: ignore[misc]
+    """One call a bucket and micro-batch. The attributes are plain data: they travel to the workers."""
 
-    ``unbounded``: it may list as much as it likes, unless its budget says which patterns are switched off.
-    """
-    if "plan" in task:
-        return GroupBucket(Groups(**task), settings)
-    unbounded = unbounded and task.get("on_limit") != "disable"
-    run = run_of(task | {"budget": math.inf} if unbounded else task)
-    return RevisingBucket(run, settings) if isinstance(run, Revised) else Bucket(run, settings)
+    def __init__(self, task: dict[str, Any], settings: Settings, *, copies: bool = True) -> None:
+        self.task = task
+        self.settings = dict(vars(settings))
+        self.copied = copies
+        self.operator: Any = None
 
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.state = handle.getValueState(STATE, "state binary")
+        self.entries = handle.getMapState(JOURNAL, "number int", "entry binary")
 
-def owner_of(task: dict[str, Any], settings: Settings) -> Owner:
-    """What the states of a task belong to."""
-    return plan_owner(Groups(**task), settings) if "plan" in task else query_owner(run_of(task), settings)
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Take what arrived for the bucket, and match what the watermark has passed."""
+        packed = [(row.source, row.number, row.data) for row in rows]
+        return self._call(int(key[0]), packed, timerValues)
 
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """The watermark has passed what the bucket waited for, and nothing arrived."""
+        return self._call(int(key[0]), [], timerValues, expiredTimerInfo.getExpiryTimeInMs())
 
-def transformed(grouped: Any, buckets: Buckets) -> Any:
-    """The rows of packed results of all buckets."""
-    how = {"outputMode": "append", "timeMode": "EventTime"}
-    if hasattr(grouped, "transformWithState"):
-        return grouped.transformWithState(buckets, OUTPUT, **how)
-    return grouped.transformWithStateInPandas(InPandas(buckets), OUTPUT, **how)
+    def _call(self, number: int, packed: list[Any], timers: Any, fired: int | None = None) -> Iterator[Row]:
+        if self.operator is None:
+            from stretto.spark.streaming.keeping import Settings
+            from stretto.spark.streaming.operator import Operator
+
+            settings = Settings(**self.settings)
+            self.operator = Operator(self.task, settings, self.handle, self.state, self.entries, self.copied)
+        found: Iterator[Row] = self.operator.call(number, packed, timers, fired)
+        return found
+
+    def close(self) -> None:
+        """Nothing is held between calls."""
+        keep_loaded()
 
 
 class InPandas(StatefulProcessor):  # type: ignore[misc]
@@ -100,78 +80,3 @@ class InPandas(StatefulProcessor):  # type: ignore[misc]
 
     def close(self) -> None:
         self.buckets.close()
-
-
-class Buckets(StatefulProcessor):  # type: ignore[misc]
-    """One call a bucket and micro-batch. The attributes are plain data: they travel to the workers."""
-
-    def __init__(self, task: dict[str, Any], settings: Settings, *, copies: bool = True) -> None:
-        self.task = task
-        self.settings = settings
-        self.copied = copies
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.handle = handle
-        self.state = handle.getValueState(STATE, "state binary")
-        self.entries = handle.getMapState(JOURNAL, "number int", "entry binary")
-        self.copies = Copies.here() if self.copied else None
-
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Take what arrived for the bucket, and match what the watermark has passed."""
-        packed = [(row.source, row.number, row.data) for row in rows]
-        return self._call(int(key[0]), packed, timerValues)
-
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """The watermark has passed what the bucket waited for, and nothing arrived."""
-        return self._call(int(key[0]), [], timerValues, fired=expiredTimerInfo.getExpiryTimeInMs())
-
-    def close(self) -> None:
-        """Nothing is held between calls."""
-        keep_loaded()
-
-    def _call(self, number: int, packed: list[Packed], timers: Any, fired: int | None = None) -> Iterator[Row]:
-        journal = Journal(self.state, self.entries, self.copies, partial(_bucket, self.task), self.settings)
-        bucket = journal.read()
-        passed = timers.getCurrentWatermarkInMs()
-        milliseconds = passed - self.settings.behind
-        watermark = 1000 * milliseconds if min(passed, milliseconds) > 0 else None  # 0 is Spark's word for none yet
-        yield from self._rows(bucket, packed, watermark)
-        self._set_timer(bucket, fired)
-        if not bucket.idle or number == 0:
-            journal.write(bucket, packed, watermark)
-        else:
-            journal.clear()
-        yield self._row(bucket, None, None, self._counts(bucket, number) | {"bucket": number, "oldest": bucket.oldest})
-
-    def _rows(self, bucket: AnyBucket, packed: list[Packed], watermark: int | None) -> Iterator[Row]:
-        bucket.receive(packed, watermark)
-        for found in bucket.advance(watermark):
-            if found.num_rows:
-                yield self._row(bucket, found, None, {})
-        for late in bucket.set_aside:
-            yield self._row(bucket, None, late, {})
-
-    def _row(self, bucket: AnyBucket, found: pa.Table | None, late: pa.Table | None, counts: dict[str, Any]) -> Row:
-        return Row(
-            data=None if found is None else write_table(found),
-            late_data=None if late is None else write_table(late),
-            **(_NOTHING | counts),
-        )
-
-    def _set_timer(self, bucket: AnyBucket, fired: int | None) -> None:
-        wanted = None if bucket.idle else bucket.wakes_at()
-        if wanted is not None:
-            wanted = max(1, wanted + self.settings.behind)  # at 0, where the watermark begins, no timer fires
-        if wanted != bucket.timer or fired is not None:
-            if bucket.timer is not None and bucket.timer != fired:
-                self.handle.deleteTimer(bucket.timer)
-            if wanted is not None:
-                self.handle.registerTimer(wanted)
-            bucket.timer = wanted
-
-    def _counts(self, bucket: AnyBucket, number: int) -> dict[str, Any]:
-        """The counts of the call."""
-        counts = dict(vars(bucket.counts))
-        if number != 0:  # all buckets get the same changes
-            counts["late_changes"] = counts["bad_changes"] = 0
-        return counts

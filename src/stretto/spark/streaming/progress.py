@@ -14,7 +14,7 @@ import pyarrow as pa
 from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.spark.options import METRICS
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 from stretto.spark.streaming.keeping import BY_BUCKET, FULLEST, LEVELS
 
 if TYPE_CHECKING:

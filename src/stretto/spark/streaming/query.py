@@ -258,7 +258,7 @@ def signed(columns: Mapping[str, pa.DataType], sign: str | None) -> Mapping[str,
 
 def run(flow: Flow, settings: Settings) -> DataFrame:
     """A flow as a streaming DataFrame of its results."""
-    from stretto.spark.streaming.processor import owner_of
+    from stretto.spark.streaming.operator import owner_of
 
     schema, owner = pa.schema(list(flow.columns.items())), owner_of(flow.task, settings)
     packed = _bucketed(flow, settings, owner).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
@@ -280,12 +280,18 @@ def processed(
     """Packed rows through the stateful operator, and its results unpacked; ``late``: the columns of late rows."""
     from pyspark.sql import functions as F
 
-    from stretto.spark.streaming.processor import Buckets, transformed
+    from stretto.spark.streaming.operator import OUTPUT
+    from stretto.spark.streaming.processor import Buckets, InPandas
 
     _use_rocksdb(packed)
     # Where Spark encrypts what it leaves on disks, nothing is left there in the clear.
     copies = packed.sparkSession.conf.get(_ENCRYPTION, "false") != "true"
-    made = transformed(packed.groupBy("bucket"), Buckets(task, settings, copies=copies))
+    buckets, grouped = Buckets(task, settings, copies=copies), packed.groupBy("bucket")
+    how = {"outputMode": "append", "timeMode": "EventTime"}
+    if hasattr(grouped, "transformWithState"):
+        made = grouped.transformWithState(buckets, OUTPUT, **how)
+    else:
+        made = grouped.transformWithStateInPandas(InPandas(buckets), OUTPUT, **how)
     names = [part.name for part in fields(Counts)]
     fullest = [F.max(level).alias(shown) for level, shown in FULLEST.items()]
     levels = F.collect_list(F.when(F.col("bucket").isNotNull(), F.struct(*LEVELS))).alias(BY_BUCKET)

@@ -10,7 +10,7 @@ from stretto.errors import OptionError, suggestion
 from stretto.matching.compiled import Query, compile_query
 from stretto.spark.compat import needs
 from stretto.spark.kernels import ship
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

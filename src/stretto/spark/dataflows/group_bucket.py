@@ -21,7 +21,7 @@ from stretto.dataflow.run.kept import checked_time
 from stretto.dataflow.run.rows import NEVER
 from stretto.errors import DataError
 from stretto.frame import arrow_table
-from stretto.spark.dataflow.groups import OUTPUT, Groups, by_input, in_order
+from stretto.spark.dataflows.groups import OUTPUT, Groups, by_input, in_order
 from stretto.spark.streaming.keeping import WAIT, AnyBucket, Settings
 from stretto.spark.streaming.state import Owner
 from stretto.times import FOREVER, shown_time

@@ -25,11 +25,11 @@ from stretto.dataflow.node import payload_type
 from stretto.dataflow.plan_json import travelling
 from stretto.errors import DataError, OptionError, hinted
 from stretto.query.typing import kind_of
-from stretto.spark.dataflow.groups import INPUT, OUTPUT, Groups, run_groups
+from stretto.spark.dataflows.groups import INPUT, OUTPUT, Groups, run_groups
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema
 from stretto.spark.kernels import ship
 from stretto.spark.options import BUCKETS, Continuous
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 from stretto.spark.starting import metrics_name
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import PACKED, pack
@@ -391,7 +391,7 @@ def _packed(source: Source, rows: DataFrame, options: Continuous) -> DataFrame:
 
 
 def _streaming(call: Prepared, options: Continuous, time_unit: str | None) -> DataFrame:
-    from stretto.spark.streaming.processor import owner_of
+    from stretto.spark.streaming.operator import owner_of
 
     assert options.buckets is not None
     follows, behind = behind_of((one.events for one in call.sources.values()), options.disorder)

@@ -21,7 +21,7 @@ from stretto.query.afa import Afa
 from stretto.query.passes.bind_rows import bind
 from stretto.spark.compat import to_arrow
 from stretto.spark.frames import arrow_fields, check_dataframe, column, with_role_fields
-from stretto.spark.session import require_pyspark
+from stretto.spark.sessions import require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
