@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from stretto.cli import main
@@ -32,6 +34,9 @@ def test_the_script_falls_back_on_names_of_files(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["stretto"])
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    program = importlib.import_module("stretto.cli.main")._program
+    program.cache_clear()  # Typer looks at the variable when it makes the commands
     with pytest.raises(SystemExit):
         main(["--show-completion", "bash"])
+    program.cache_clear()
     assert "complete -o default -F _stretto_completion stretto" in capsys.readouterr().out

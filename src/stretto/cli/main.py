@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import cache
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -11,15 +12,6 @@ from rich.console import Console
 
 from stretto.cli.codes import BAD_QUERY, FAILED, MISUSED
 from stretto.errors import OptionError, QueryError, StrettoError, StrettoWarning
-
-app = typer.Typer(
-    name="stretto",
-    help="Find sequences, repetitions and trends in streams of events.",
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
 
 
 def _version(asked: bool) -> None:
@@ -30,7 +22,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
@@ -41,10 +32,6 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; ends the process with an exit code (see the package's docstring)."""
-    from stretto.cli import compile, demo, doctor, explain, match, rules, run, sql, studio, why_not
-
-    for command in (match, why_not, sql, rules, explain, run, studio, demo, compile, doctor):
-        command.register(app)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", StrettoWarning)
@@ -63,8 +50,22 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("error", error, MISUSED)
 
 
+@cache
 def _program() -> Any:
     """The commands; an argument is called by its name in their help, without the type that Python has for it."""
+    from stretto.cli import compile, demo, doctor, explain, match, rules, run, sql, studio, why_not
+
+    app = typer.Typer(
+        name="stretto",
+        help="Find sequences, repetitions and trends in streams of events.",
+        no_args_is_help=True,
+        add_completion=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_options)
+    for command in (match, why_not, sql, rules, explain, run, studio, demo, compile, doctor):
+        command.register(app)
     program = typer.main.get_command(app)
     waiting = [program]
     while waiting:
