@@ -64,8 +64,8 @@ def _program() -> Any:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
-    for command in (match, why_not, sql, rules, explain, run, studio, demo, compile, doctor):
-        command.register(app)
+    for module in (match, why_not, sql, rules, explain, run, studio, demo, compile, doctor):
+        module.register(app)
     program = typer.main.get_command(app)
     waiting = [program]
     while waiting:
