@@ -56,6 +56,8 @@ WORDS = [
     # A partial match at the last event, whose list has it, is called open; and something that is neither yes nor no.
     ("automata-patterns", "run.open:|i1", -1, 1),
     ("automata-patterns", "run.open:|i1", 0, 24),
+    # An event that a run has selected is called one that a negation keeps.
+    ("matcher-absence", "nodes.label", 17, 2),
     # An event that a partial match begins with is not among those that are kept.
     ("automata-patterns", "history.positions", 0, 35),
     ("reach", "1.operator.left", 3, -1),

@@ -169,11 +169,12 @@ class NfabRunner(Intake):
     def load(self, section: Section) -> None:
         """Take over a state that :meth:`save` wrote."""
         machine = self.program.machine
-        section.numbers("nodes.label", below=machine.kleene.size + machine.left.size)
+        components = machine.kleene.size
+        section.numbers("nodes.label", below=components + machine.left.size)
         section.numbers("runs.state", below=2 * machine.ways.component.size)
         partitions = self._load_intake(section)
         section.numbers("nodes.position", least=0, below=self.rows)
-        self.state.load(section, partitions, self.program.conditions.values.slots)
+        self.state.load(section, partitions, self.program.conditions.values.slots, components)
 
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Read the next events; yields their matches, or counts of them, in pieces that fit the output buffers.

@@ -103,8 +103,8 @@ class NfabState:
         arrays["timers.serial"] = self.scratch.serial[:timers][waiting != s.NIL]
         arrays["registers"] = self.registers.copy()
 
-    def load(self, section: Section, partitions: int, slots: list[Slot]) -> None:
-        """Take over what :meth:`save` wrote, of a program whose value vector has these slots."""
+    def load(self, section: Section, partitions: int, slots: list[Slot], components: int) -> None:
+        """Take over what :meth:`save` wrote, of a program of so many components, whose value vector has these slots."""
         arrays = section.arrays
         registers = section.numbers("registers", size=s.REGISTERS)
         nodes, count = arrays["nodes.previous"].size, arrays["runs.state"].size
@@ -116,6 +116,7 @@ class NfabState:
         if section.numbers("parts.size", size=partitions, least=0, below=count + 1).sum() != count:
             raise ValueError(f"the partitions have not {count} runs")
         section.numbers("parts.negated", size=partitions * self.negations, least=s.NIL, below=nodes + 1)
+        _check_paths(section, components, self.negations)
         waiting = section.numbers("timers.run", least=1, below=count + 1)
         if np.unique(waiting).size != waiting.size:
             raise ValueError("a run waits twice")
@@ -326,3 +327,16 @@ def _with_carries(V: NDArray[np.int64], count: int, slots: list[Slot]) -> NDArra
         if slots[number - 1].op is Op.WIDE_SUM:
             found[:, 0] |= known << (number + 1)
     return found
+
+
+def _check_paths(section: Section, components: int, negations: int) -> None:
+    """Raise a ValueError where events that a run holds and those that a negation keeps are on one path."""
+    #: By node, 0: a run holds it, or k + 1: negation k keeps it.
+    kept_by = np.maximum(section.numbers("nodes.label") - components + 1, 0)
+    links = [(section.numbers(f"nodes.{name}"), kept_by) for name in ("previous", "other")]
+    heads, ends = section.numbers("parts.negated"), section.numbers("runs.node")
+    links.append((heads, np.tile(np.arange(1, negations + 1), heads.size // max(1, negations))))
+    links.append((ends, np.zeros_like(ends)))
+    for nodes, expected in links:
+        if ((nodes != s.NIL) & (np.concatenate(([0], kept_by))[nodes] != expected)).any():
+            raise ValueError("a path has events of a negation and of none")
