@@ -56,6 +56,8 @@ WORDS = [
     # A partial match at the last event, whose list has it, is called open; and something that is neither yes nor no.
     ("automata-patterns", "run.open:|i1", -1, 1),
     ("automata-patterns", "run.open:|i1", 0, 24),
+    # The time of an event that a partial match begins with is another one than the match has.
+    ("automata-patterns", "run.events.fields:<i8", 36, 1704067223999999),
     # An event that a run has selected is called one that a negation keeps.
     ("matcher-absence", "nodes.label", 17, 2),
     # An event that a partial match begins with is not among those that are kept.
@@ -80,6 +82,7 @@ VALUES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("disordered", ("arrivals",), -1),
     ("automaton", ("arcs", 3, "when"), True),
     ("automaton", ("rows",), -1),
+    ("automata-patterns", ("pending", 0, 1), 0),
     ("reach", ("1", "definite"), []),
     ("reach", ("1", "turn"), True),
     ("reach", ("loop0", "earliest"), "x"),
@@ -108,7 +111,7 @@ def test_a_value_of_the_header_that_cannot_be_is_refused(name: str, path: tuple[
     assert above[path[-1]] != value
     above[path[-1]] = value
     with pytest.raises(stretto.SnapshotError, match="damaged"):
-        KINDS[name].restored(section.to_bytes())
+        KINDS[name].restored(section.to_bytes(_magic(name)))
 
 
 def _section(name: str) -> Section:

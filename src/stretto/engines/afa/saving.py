@@ -210,7 +210,7 @@ def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> Non
     first = P[s.START, numbers]
     if (first < -1).any() or (first >= run.rows).any():
         raise ValueError("partial matches begin with no row")
-    if run.roles.provenance and not _begins_before(X, first, np.repeat(np.arange(1, held + 1), sizes)):
+    if run.roles.provenance and not _begins_before(X, P[:, numbers], np.repeat(np.arange(1, held + 1), sizes)):
         raise ValueError("the first events of partial matches are not there")
     if run.trail >= 0:
         trails = P[s.REG + run.trail, numbers]
@@ -247,11 +247,14 @@ def _load_partial(run: AfaStepping, section: Section, old: I64, new: I64) -> Non
         _reopen(state, numbers[is_open])
 
 
-def _begins_before(X: I64, rows: I64, homes: I64) -> bool:
-    """Whether the events of some rows come before, or are, those at slots, in the same partitions."""
+def _begins_before(X: I64, partial: I64, homes: I64) -> bool:
+    """Whether the first events of partial matches come before, or are, those at slots, in the same partitions."""
+    rows = partial[s.START]
     slots = 1 + np.argsort(X[1 : homes[-1] + 1, s.ROW], kind="stable")
     first = slots[np.minimum(np.searchsorted(X[slots, s.ROW], rows), slots.size - 1)]
-    return bool(((X[first, s.ROW] == rows) & (X[first, s.OF] == X[homes, s.OF]) & (first <= homes)).all())
+    same = (X[first, s.ROW] == rows) & (X[first, s.OF] == X[homes, s.OF])
+    same &= (X[first, s.LE] == partial[s.START_LE]) & (X[first, s.SEQ] == partial[s.START_SEQ])
+    return bool((same & (first <= homes)).all())
 
 
 def _kept(state: AfaState, slots: I64) -> NDArray[Any]:

@@ -462,6 +462,9 @@ class Running:
         names = [name for name, *_ in values["active"]]
         if len(set(names)) != len(names):
             raise ValueError("a pattern is there twice")
+        for name in (*names, *(name for _, name, *_ in values["pending"])):
+            if type(name) is not str:
+                raise ValueError(f"a pattern is called {name!r}")
         slots: list[dict[int, Version]] = [
             {} for _ in range(section.count("joint", most=len(names)) if "joint" in values else 0)
         ]
