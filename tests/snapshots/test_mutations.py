@@ -62,6 +62,13 @@ WORDS = [
     ("matcher-absence", "nodes.label", 17, 2),
     # An event that a partial match begins with is not among those that are kept.
     ("automata-patterns", "history.positions", 0, 35),
+    # A child on the left that has left the window, which no collection leaves.
+    ("matcher-best", "nodes.left", 3, 1),
+    # A start of partial matches that no cell has: windows are closed up to it.
+    ("matcher-totals", "records", 63, (1 << 63) - 1),
+    # A row of the match so far, which a condition reads.
+    ("clause", "run.row.registers", 28, FAR),
+    ("clause", "run.row.registers", 24, FAR),
     ("reach", "1.operator.left", 3, -1),
     ("recognize", "1.operator.waiting", 2, 1 << 31),
 ]
@@ -87,6 +94,8 @@ VALUES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("reach", ("1", "turn"), True),
     ("reach", ("loop0", "earliest"), "x"),
     ("reach", ("counts",), [1]),
+    ("reach", ("strings", 4), True),
+    ("reach", ("strings", 1), "a"),
     ("recognize", ("input0", "definite"), None),
 ]
 

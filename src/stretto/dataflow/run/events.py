@@ -10,7 +10,20 @@ import numpy as np
 
 from stretto._jit import DONE, OUTPUT_FULL, inlined, jit
 from stretto.dataflow.run.index import Chains, Index
-from stretto.dataflow.run.rows import NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, copy_row, empty, hashed, same
+from stretto.dataflow.run.rows import (
+    NEVER,
+    PAYLOAD,
+    VE,
+    VS,
+    WEIGHT,
+    Rows,
+    combined,
+    copy_row,
+    each,
+    empty,
+    hashed,
+    same,
+)
 
 NEW = WEIGHT  #: of an event row: the Ve that a retraction gives it; NEVER: it is an insertion
 
@@ -140,7 +153,7 @@ class Outputs:
         changes = combined(np.concatenate([self.owed, changes]))
         added = changes[changes[:, WEIGHT] > 0]
         if len(added) and added[:, WEIGHT].max() > 1:
-            added = np.repeat(added, added[:, WEIGHT], axis=0)
+            added = each(added, added[:, WEIGHT])
             added[:, WEIGHT] = 1
         made = added.copy()
         made[:, NEW] = NEVER
@@ -152,7 +165,7 @@ class Outputs:
             self.index.append(added)
             return made
         if taken[:, WEIGHT].min() < -1:
-            taken = np.repeat(taken, -taken[:, WEIGHT], axis=0)
+            taken = each(taken, -taken[:, WEIGHT])
             taken[:, WEIGHT] = -1
         # In the order of time, so that what comes and goes again and again is found at once.
         both = np.concatenate([added, taken])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.dataflow.run.rows import EVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.dataflow.run.rows import EVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, each
 from stretto.times import FOREVER
 
 
@@ -68,7 +68,8 @@ def _summed(changes: Rows, hashed: np.ndarray) -> Rows:
         raise ValueError("more is taken back than there was")
     # Copies begin and end like brackets: those of a depth belong together, in the order of time.
     size = np.abs(steps)
-    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    first = each(np.cumsum(size) - size, size)
+    within = np.arange(len(first)) - first
     depth = np.repeat(np.minimum(after, after - steps), size) + within
     row, times, group = (np.repeat(one, size) for one in (row, times, group))
     if len(depth) and depth.max() > 0:

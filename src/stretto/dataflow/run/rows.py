@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import inlined, jit
 from stretto.errors import LimitError
+from stretto.memory import SMALL, available
 
 Rows = NDArray[np.int64]
 
@@ -125,6 +126,25 @@ def combined(rows: Rows, since: int = NEVER) -> Rows:
     identity = np.array([at for at in range(rows.shape[1]) if at != WEIGHT], np.int64)
     table = np.zeros(1 << max(2, (2 * len(rows)).bit_length()), np.int64)
     return counted(rows[: consolidate(rows, len(rows), identity, table, since)])
+
+
+def each(rows: Rows, times: Rows) -> Rows:
+    """Rows, each so many times one after the other.
+
+    Raises
+    ------
+    LimitError
+        There are more than the memory holds.
+    """
+    count = float(times.sum(dtype=np.float64))
+    need, there = count * 8 * (rows.shape[1] if rows.ndim > 1 else 1), available()
+    if need > SMALL and there is not None and need > there / 4:
+        raise LimitError(
+            f"{len(rows):,} rows occur {count:,.0f} times together, which takes {need / 2**30:,.1f} GiB as events of their own: "
+            "distinct() keeps each row once"
+        )
+    found: Rows = np.repeat(rows, times, axis=0)
+    return found
 
 
 def counted(rows: Rows) -> Rows:

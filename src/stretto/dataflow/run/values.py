@@ -48,9 +48,17 @@ class Strings:
         return pa.array([self.texts[number] for number in found.tolist()], pa.string()).take(pa.array(at))
 
     def load(self, texts: Iterable[str]) -> None:
-        """Know these, in this order, and no others."""
+        """Know these, in this order, and no others.
+
+        Raises
+        ------
+        ValueError
+            One is no text, or is there twice.
+        """
         self.texts = list(texts)
         self._numbers = {text: number for number, text in enumerate(self.texts)}
+        if len(self._numbers) < len(self.texts) or not all(isinstance(text, str) for text in self.texts):
+            raise ValueError("'strings' are not texts, each of which is there once")
 
 
 def word_of_float(values: np.ndarray) -> Rows:

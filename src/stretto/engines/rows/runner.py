@@ -37,7 +37,7 @@ from stretto.engines.rows.failing import (
     words_of_key,
 )
 from stretto.engines.rows.history import as_plain
-from stretto.engines.rows.interpreter import Programs, Scratch, Values
+from stretto.engines.rows.interpreter import AT_LABEL, LAST_LABEL, Programs, Scratch, Values
 from stretto.engines.rows.kernels import combine
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read
@@ -57,6 +57,9 @@ FEW = 1 << 11
 
 #: No partition has more rows.
 MOST_ROWS = 1 << 62
+
+#: Kinds of registers with a variable.
+LABELS = (LAST_LABEL, AT_LABEL)
 
 #: Before any time.
 BEFORE_ALL = -(1 << 62)
@@ -638,6 +641,11 @@ class RowRun:
         section.numbers("row.position", size=size, least=-1, below=max(1, positions))
         section.numbers("row.edge", size=size, least=0, below=positions + 2)
         section.numbers("part.edge", size=self.partitions, least=0, below=positions + 2)
+        registers = section.numbers("row.registers", size=size * self.related.kind.size).reshape(size, -1)
+        for kind, held in zip(self.related.kind, registers.T, strict=True):
+            below = size if kind in ROWS else self.related.ranks.size if kind in LABELS else None
+            if below is not None and ((held < -1) | (held >= max(1, below))).any():
+                raise ValueError("a condition reads a row, or the variable of one, that is not there")
 
     def _check_partitions(self, section: Section, after: I64) -> None:
         """Raise unless rows are numbered one by one in their partitions, which stand at rows of their own."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stretto._jit import jit
 from stretto.columns.arrays import frozen
-from stretto.errors import DataError
+from stretto.errors import DataError, SnapshotError
 from stretto.frame import Section
 from stretto.times import DAY, MOST
 
@@ -164,7 +164,17 @@ def measured_type(kind: pa.DataType) -> pa.DataType:
 
 
 def as_measured(values: NDArray[np.generic], missing: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """Numbers of :func:`values_of` as values of such a type; NULL where ``missing``."""
+    """Numbers of :func:`values_of` as values of such a type; NULL where ``missing``.
+
+    Raises
+    ------
+    SnapshotError
+        They came from a snapshot, and are numbers of another kind.
+    """
+    if values.size and pa.types.is_floating(kind) != (values.dtype.kind == "f"):
+        raise SnapshotError(
+            f"the matcher goes on from a damaged snapshot: it has {values.dtype} where times are {kind}"
+        )
     if pa.types.is_decimal(kind):
         known = [
             None if no else Decimal(one).scaleb(-kind.scale) for one, no in zip(values.tolist(), missing, strict=True)

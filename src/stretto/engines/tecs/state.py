@@ -182,8 +182,9 @@ class State:
         section.numbers("nodes.position", size=left.size, least=0, below=rows, ordered=True)
         start = section.numbers("nodes.start", size=left.size, least=0, below=rows)
         later = section.numbers("nodes.right_start", size=left.size)
-        above, both = left >= s.FIRST, right >= s.FIRST
-        fits = (right == s.NIL) | ((left != s.NIL) & (later <= start))
+        above, both = left >= s.FIRST, right >= s.FIRST  # what has left the window is on the right
+        fits = (left == s.NIL) | above
+        fits &= (right == s.NIL) | ((left != s.NIL) & (later <= start))
         fits[above] &= start[above] == start[left[above] - s.FIRST]
         fits[both] &= later[both] == start[right[both] - s.FIRST]
         if not fits.all():

@@ -7,8 +7,11 @@ from stretto.engines.totals.structure import I64
 
 
 @jit
-def misfit(words: I64, columns: int, partitions: int, states: int, groups: int) -> int:
-    """The first place in packed records that names no partition, state or group there is, or ends too early; −1: none. O(records)."""
+def misfit(words: I64, columns: int, partitions: int, states: int, groups: int, apart: bool) -> int:
+    """The first place in packed records that names no partition, state or group there is, or ends too early; −1: none. O(records).
+
+    ``apart``: starts are told apart, and no entry has a later one than the last cell.
+    """
     at = 0
     while at < words.size:
         if at + 4 > words.size or not 0 <= words[at] < partitions:
@@ -17,8 +20,11 @@ def misfit(words: I64, columns: int, partitions: int, states: int, groups: int) 
         if not (0 <= entries <= words.size and 0 <= cells <= words.size - at - 4):
             return int(at + 2)
         at += 4 + cells
+        last = words[at - 1]
         for _ in range(entries):
             if 3 + columns * cells > words.size - at or not 0 <= words[at] < states or not 0 <= words[at + 1] < groups:
                 return int(at)
+            if apart and cells and words[at + 2] > last:
+                return int(at + 2)
             at += 3 + columns * cells
     return -1
