@@ -1,6 +1,6 @@
 """Compile all kernels, and the tables of all grammars, for a platform wheel: ``python packaging/kernels.py FOLDER``.
 
-Engines that are named behind the folder are compiled alone, to look at them.
+Engines that are named behind the folder are compiled alone, to look at them. ``--table FOLDER`` prints the table of docs/kernels.md.
 
 The folder gets what the package looks for beside ``stretto/_jit/bundle.py``. It is the same code that ``stretto compile`` makes,
 but for a kind of processors in place of this one (``TARGETS`` in ``bundle.py``).
@@ -42,6 +42,27 @@ def main(folder: Path, engines: Sequence[str]) -> None:
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB in {folder}")
 
 
+def sizes(folder: Path) -> dict[tuple[str, str], list[int]]:
+    """By module and name of each kernel: the bytes of its code for each combination of types that it is called with."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for path in sorted(folder.rglob("*.nbc")):
+        name = path.name.split("-", 1)[0].split(".", 1)[1]
+        found.setdefault((path.parent.name, name), []).append(path.stat().st_size)
+    return found
+
+
+def table(folder: Path) -> str:
+    """The sizes as a table of Markdown, the largest first, with a last line for all."""
+    known = sizes(folder)
+    rows = sorted(known.items(), key=lambda item: -sum(item[1]))
+    lines = [
+        f"| `{module.removeprefix('stretto.')}` | `{name}` | {len(of)} | {sum(of):,} |" for (module, name), of in rows
+    ]
+    every = [size for of in known.values() for size in of]
+    head = ["| module | kernel | types | bytes |", "|---|---|--:|--:|"]
+    return "\n".join([*head, *lines, f"| all | {len(known)} kernels | {len(every)} | {sum(every):,} |"])
+
+
 def grammars() -> None:
     """Keep the tables of all grammars."""
     for language in languages():
@@ -52,5 +73,7 @@ def grammars() -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--grammars"]:
         grammars()
+    elif sys.argv[1] == "--table":
+        print(table(Path(sys.argv[2])))
     else:
         main(Path(sys.argv[1]), sys.argv[2:] or list(WORK))
