@@ -396,6 +396,9 @@ def check(one: Case, seed: int = 0) -> int:
     right = answers(one, snapshots=False)
     with eager(random.Random(seed).choice([0, 0, 3])):
         found = answers(one, snapshots=True)
+    if isinstance(right[-1], str) and right[-1].startswith("QueryError"):
+        # It is about states that partial matches come to; those of no use any more are let go of sooner here.
+        right, found = right[:-1], found[: len(right) - 1]
     for at, (wanted, got) in enumerate(zip(right, found, strict=False)):
         assert _same(wanted, got), f"step {at}\nexpected {wanted}\nfound    {got}\n{one!r}"
     assert len(right) == len(found), f"{right[-1]}\n{found[-1]}\n{one!r}"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import pyarrow as pa
 import pytest
 
+from stretto.events import Schema
 from tests.cases import agree, restored
 from tests.conftest import cases
 
@@ -36,3 +38,18 @@ def test_a_snapshot_after_each_step_of(what: str) -> None:
     check, number, compiled = OTHERS[what]
     seeds = range(cases(number, compiled=compiled))
     assert sum(agree(restored, seeds, case=lambda seed: seed, check=lambda _, seed: check(seed))) > 0
+
+
+@pytest.mark.parametrize("least", [0, 3])
+def test_fewer_events_are_kept_than_when_last_some_were_let_go_of(least: int) -> None:
+    """The number of then stood in the snapshot, which was refused."""
+    text = "SELECT * FROM S WHERE A AS x ; B? AS y ; C AS z PARTITION BY [k] WITHIN 6 [t] GROUP BY [k] EVERY 4 SAMPLE 2 SEED 3"
+    events = [("D", 4, 0), ("A", 24, 0), ("C", 26, 0), ("B", 37, 0), ("A", 60, 0), ("C", 61, 0), ("B", 80, 0)]
+    table = pa.Table.from_pylist([{"type": kind, "t": time, "k": key} for kind, time, key in events])
+    steps = tuple(("push", table.slice(row, 1)) for row in range(table.num_rows))
+    schema = Schema.of(table.schema, time="t")
+    case = restored.Case(text, schema, {"capacity": 1, "output": "positions"}, steps)
+    right = restored.answers(case, snapshots=False)
+    with restored.eager(least):
+        assert restored.answers(case, snapshots=True) == right
+    assert any(given[0] for given in right)

@@ -842,7 +842,8 @@ class Ordered(Line):
                 self.sorter.load(section.sub("sorter"))
                 self.arrivals = Arrivals.of(section, run.rows)
         self.life.finished = section.flag("finished")
-        self.history.kept = section.count("kept", most=self.history.rows)
+        # It was written before the last events were let go of.
+        self.history.kept = min(section.count("kept"), self.history.rows)
         self.unknown = frozenset(header.get("unknown", ()))
 
     def _identity(self, run: Run) -> dict[str, Any]:

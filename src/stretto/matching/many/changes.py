@@ -16,7 +16,7 @@ from stretto.events import as_table
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
 from stretto.query.afa import Afa
-from stretto.times import check_clock
+from stretto.times import check_clock, shown_time
 
 FIELDS = ("id", "query", "since", "language")
 
@@ -129,7 +129,7 @@ class Instant:
     number: int | float
 
     def __str__(self) -> str:
-        return str(self.shown)
+        return str(shown_time(self.shown))
 
     @classmethod
     def numbered(cls, number: int | float, kind: pa.DataType) -> Instant:
