@@ -1,8 +1,8 @@
 """``python -m benchmarks.first``: how long a stranger waits for the first answer, in a new process, beside other libraries.
 
 Each side runs the funnel of ``benchmarks/users`` over a Parquet file twice in a process of its own: the first answer is counted from
-the start of Python, imports and all; the second is what a further call takes. ``--python`` names an interpreter with an installed wheel,
-as users have it; its caches are empty each time. Processor seconds are those of the process and its children.
+the start of Python, imports and all; the second is what a further call takes. ``--python`` names an interpreter with an installed
+wheel, as users have it; its caches are empty each time. Processor seconds are those of the process and its children.
 """
 
 from __future__ import annotations
