@@ -16,7 +16,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done)
 
 # Kernels are compiled before the workers would all do it at once.
-PYTEST = $(BIN)/stretto compile && $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=10
+PYTEST = $(BIN)/stretto compile && $(BIN)/python -m pytest -n 3 --dist loadgroup --durations=10
 PICTURE ?= out/delay_chain.png
 
 help:

@@ -150,7 +150,7 @@ def test_windows_in_modes_that_show_them_before_they_end(
     assert max(row["count"] for row in spark.table(name).collect()) == 3
 
 
-@pytest.mark.parametrize("size", [8, *seeds(1, 3, 1000)])
+@pytest.mark.parametrize("size", [8, *seeds(1000, 1, 3)])
 def test_what_ends_at_a_watermark_is_in_time_for_what_stands_behind(spark: Any, tmp_path: Path, size: int) -> None:
     """Times are whole seconds, so that watermarks are where matches end; Spark takes what lies there for late."""
     from pyspark.sql import functions as F

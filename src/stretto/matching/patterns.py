@@ -52,6 +52,7 @@ from stretto.query.afa import Afa
 from stretto.query.passes.bind import check_roles, measure, with_types_at
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.totals import Extent
+from stretto.times import shown_time
 from stretto.views import show
 
 
@@ -552,7 +553,7 @@ class PatternSet:
         at = int(late.argmax())
         before = Instant.numbered(reached[at].item(), self._kind)
         raise DataError(
-            f"'{self._time}' is {column[at]} at row {self._running.rows + at}, and the stream has come to {before}: the "
+            f"'{self._time}' is {shown_time(column[at])} at row {self._running.rows + at}, and the stream has come to {before}: the "
             f"event is late; {self.late_hint}"
         )
 
