@@ -42,18 +42,12 @@ def main(folder: Path, engines: Sequence[str]) -> None:
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB in {folder}")
 
 
-def sizes(folder: Path) -> dict[tuple[str, str], list[int]]:
-    """By module and name of each kernel: the bytes of its code for each combination of types that it is called with."""
-    found: dict[tuple[str, str], list[int]] = {}
+def table(folder: Path) -> str:
+    """Kernels, for how many combinations of types each is compiled and the bytes of that, the largest first, in Markdown."""
+    known: dict[tuple[str, str], list[int]] = {}
     for path in sorted(folder.rglob("*.nbc")):
         name = path.name.split("-", 1)[0].split(".", 1)[1]
-        found.setdefault((path.parent.name, name), []).append(path.stat().st_size)
-    return found
-
-
-def table(folder: Path) -> str:
-    """The sizes as a table of Markdown, the largest first, with a last line for all."""
-    known = sizes(folder)
+        known.setdefault((path.parent.name, name), []).append(path.stat().st_size)
     rows = sorted(known.items(), key=lambda item: -sum(item[1]))
     lines = [
         f"| `{module.removeprefix('stretto.')}` | `{name}` | {len(of)} | {sum(of):,} |" for (module, name), of in rows

@@ -408,10 +408,8 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
 def _refuse_deep_lines(path: str) -> None:
     """Raise a :class:`DataError` for the first line of JSON that is nested without an end, which has a type that nobody means."""
     deep = None
-    with (
-        contextlib.suppress(OSError),
-        pa.input_stream(path) as file,
-    ):  # what is wrong with its bytes shows when it is read
+    # What is wrong with the bytes of a file shows when it is read.
+    with contextlib.suppress(OSError), pa.input_stream(path) as file:
         deep = first_deep_line(file.read(GUESSED))
     if deep is not None:
         line, what = deep

@@ -137,8 +137,9 @@ def each(rows: Rows, times: Rows) -> Rows:
         There are more than the memory holds.
     """
     count = float(times.sum(dtype=np.float64))
-    need, there = count * 8 * (rows.shape[1] if rows.ndim > 1 else 1), available()
-    if need > SMALL and there is not None and need > there / 4:
+    need = count * 8 * (rows.shape[1] if rows.ndim > 1 else 1)
+    # Each step comes here, and the system is asked by reading files.
+    if need > SMALL and (there := available()) is not None and need > there / 4:
         raise LimitError(
             f"{len(rows):,} rows occur {count:,.0f} times together, which takes {need / 2**30:,.1f} GiB as events of their own: "
             "distinct() keeps each row once"

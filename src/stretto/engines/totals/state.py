@@ -283,8 +283,8 @@ class State:
             self._place_groups()
         self.fit_partitions(max(1, partitions))
         words, renamed = arrays["records"], np.arange(max(1, partitions))
-        known, apart = s.HIGHEST if self.vary else groups, bool(self.plan.scope[s.APART])
-        if (place := misfit(words, self.columns, renamed.size, states.size, known, apart)) >= 0:
+        named, apart = s.HIGHEST if self.vary else groups, bool(self.plan.scope[s.APART])
+        if (place := misfit(words, self.columns, renamed.size, states.size, named, apart)) >= 0:
             raise ValueError(f"'records' holds {words[place]} at place {place}")
         while unpack(words, renamed, states, self.plan, self.store, self.head, self.registers) != _jit.DONE:
             self.grow(_jit.GROW_ARENA)
