@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.rows import failing, program, runner
+from stretto.engines.rows import backtracking, failing, program, runner, structure
 from stretto.engines.rows.columns import Shifted
 from stretto.errors import LimitError
 from stretto.languages.match_recognize import parse
@@ -61,6 +61,14 @@ def condition(rng: random.Random, names: str) -> str:
     return rng.choice([f"({simple} AND {other})", f"({simple} OR {other})", f"NOT ({simple})", f"x - {value} > y"])
 
 
+def several(rng: random.Random, names: str) -> str:
+    """Two or three comparisons that must all hold: what makes them harder is left out, whatever they read."""
+    plain = [one for one in VALUES if not one.startswith(("greatest", "(CASE", "abs"))]
+    chosen = [rng.choice(plain).replace("{}", rng.choice(names)) for _ in range(rng.randint(2, 3))]
+    parts = [f"{rng.choice(['x', 'y', 'x + 1'])} {rng.choice(['<', '<=', '>', '>='])} {value}" for value in chosen]
+    return " AND ".join(parts)
+
+
 def rows(rng: random.Random, count: int) -> pa.Table:
     x = [rng.choice([None, 0, 1, 2, 3, 5, -4, 200, 1 << 53, 7]) for _ in range(count)]
     y = [
@@ -76,7 +84,8 @@ def test_what_is_kept_is_right(seeds: range) -> None:
         rng = random.Random(seed)
         pattern = rng.choice(PATTERNS)
         names = [one for one in "ABCD" if one in pattern]
-        define = ", ".join(f"{one} AS {condition(rng, ''.join(names))}" for one in names[1:] if rng.random() < 0.8)
+        asked = rng.choice([condition, several])
+        define = ", ".join(f"{one} AS {asked(rng, ''.join(names))}" for one in names[1:] if rng.random() < 0.8)
         skip = rng.choice(["PAST LAST ROW", "TO NEXT ROW"])
         clause = f"ORDER BY t MEASURES FIRST(t) AS b, LAST(t) AS e AFTER MATCH SKIP {skip} PATTERN ({pattern})"
         clause = f"MATCH_RECOGNIZE ({clause} DEFINE {define or 'B AS x > A.x'})"
@@ -103,7 +112,8 @@ def walk(count: int) -> pa.Table:
     rng = np.random.default_rng(5)
     steps = np.concatenate([rng.normal(0, 1e-3, count // 2), np.full(count - count // 2, -1e-3)])
     columns = {"i": np.arange(count), "p": 100 * np.exp(np.cumsum(steps)), "v": rng.integers(0, 150, count)}
-    return pa.table({**columns, "k": rng.integers(0, 100, count), "q": rng.integers(0, 100, count)})
+    columns |= {"k": rng.integers(0, 100, count), "q": rng.integers(0, 100, count)}
+    return pa.table({**columns, "s": columns["q"].astype(str)})
 
 
 @pytest.mark.parametrize(
@@ -115,6 +125,10 @@ def walk(count: int) -> pa.Table:
         "PATTERN (A+ B) DEFINE A AS p > 0, B AS p < 0.07 * max(A.p)",
         "PATTERN (A B+ C) DEFINE C AS k > 100 + FIRST(B.k)",
         "PATTERN (A B*? C) DEFINE C AS i < FIRST(i)",
+        "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND q < A.q",
+        "PATTERN (A B* C) DEFINE C AS q < A.q AND p >= 1.2 * A.p AND v > A.v",
+        "PATTERN (A B+ C) DEFINE C AS p >= 1.2 * A.p AND k > FIRST(B.k)",
+        "PATTERN (A+ B) DEFINE A AS p > 0, B AS p < 0.07 * max(A.p) AND v > min(A.v)",
     ],
 )
 @pytest.mark.skipif(COMPILED, reason="counts what interpreted kernels read")
@@ -135,14 +149,45 @@ def test_what_failed_from_one_start_fails_from_others(clause: str) -> None:
     assert few <= 100 * 8
 
 
+@pytest.mark.skipif(COMPILED, reason="counts what interpreted kernels read")
+@pytest.mark.parametrize("define", ["p >= 1.004 * A.p AND q < 0.99 * A.q", "q < 0.99 * A.q AND p >= 1.004 * A.p"])
+def test_starts_of_a_random_walk_share_what_failed(define: str) -> None:
+    """Two columns that walk: each start goes through a few rows, in whatever order they are asked; some have matches."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        p, q = (100 * np.exp(np.cumsum(rng.normal(0, 1e-3, 1_000))) for _ in range(2))
+        table = pa.table({"i": np.arange(p.size), "p": p, "q": q})
+        clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b PATTERN (A B*? C) DEFINE C AS {define})"
+        ran = program.RowProgram(bind(parse(clause), table.schema))
+        to = Counting(ran.machine.to)
+        ran.machine = ran.machine._replace(to=to)
+        matches = sum(found.start.size for found in ran.matches(Shifted(table, np.array([0, p.size]))))
+        assert to.reads <= 60 * p.size, f"seed {seed}: {to.reads} steps, {matches} matches"
+
+
+def test_a_match_keeps_each_of_its_failures() -> None:
+    """One start comes to a row with values of which none is the hardest: each is gone through once, and not each way to it."""
+    count = 24
+    x = [(7 * at) % 11 for at in range(count)]
+    table = pa.table(
+        {"i": range(count), "x": x, "y": [11 - one for one in x], "z": [(5 * at) % 7 for at in range(count)]}
+    )
+    define = "D AS x > LAST(A.x) + 20 AND x > LAST(B.x) AND y > LAST(B.y) AND z > LAST(C.z)"
+    clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b PATTERN (A (B | C)* D) DEFINE {define})"
+    ran = program.RowProgram(bind(parse(clause), table.schema))
+    assert ran.programs is not None
+    assert ran.programs.harder.size == 4
+    assert list(ran.matches(Shifted(table, np.array([0, count])), failing=2 * count**2)) == []
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_bound_is_one_matchs(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two columns of A make failures depend on the start: they are forgotten with it, and counted for it alone."""
+    """A text of A makes failures depend on the start: they are forgotten with it, and counted for it alone."""
     table = walk(60)
     for module in (program, runner):
         monkeypatch.setattr(module, "MOST_FAILED", 70)
     monkeypatch.setattr(failing, "LARGEST_TABLE", 128)
-    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND k > A.q + 200"
+    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND s = A.s"
     clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b {clause})"
 
     def found(rows: pa.Table) -> list[dict[str, Any]]:
@@ -156,22 +201,39 @@ def test_the_bound_is_one_matchs(stream: bool, monkeypatch: pytest.MonkeyPatch) 
         found(walk(80))
 
 
+@pytest.mark.skipif(COMPILED, reason="a bound of the kernel is made small")
+def test_starts_that_share_nothing_end_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes with the square of the rows is no machine taken: the error names the row, the count and the ways out."""
+    monkeypatch.setattr(backtracking, "MOST_VAIN", 300)
+    monkeypatch.setattr(backtracking, "MOST_VAIN_BY_ROW", 10)
+    monkeypatch.setattr(structure, "MOST_VAIN", 300)
+    clause = "MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND {})"
+    table = walk(60)
+    shared = bind(parse(clause.format("k > A.q + 200")), table.schema)
+    assert recognize(shared, table).num_rows == 0
+    expected = (
+        "at row 6: more than 300 ways from this row and those before were gone .* conditions of C .*WITHIN, quantifiers"
+    )
+    with pytest.raises(LimitError, match=expected):
+        recognize(bind(parse(clause.format("s = A.s")), table.schema), table)
+
+
 @pytest.mark.parametrize("path", ["table", "matcher", "set"])
 def test_kept_failures_are_those_of_one_start(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 80 · 79 / 2 failures, which no bound joins, those that no start can come to again are forgotten."""
     sizes: list[int] = []
     table_of = failing.table_of
 
-    def noted(keys: Any, size: int) -> failing.Failed:
+    def noted(programs: Any, keys: Any, size: int) -> failing.Failed:
         sizes.append(size)
-        return table_of(keys, size)
+        return table_of(programs, keys, size)
 
     for module in (program, runner):
         monkeypatch.setattr(module, "table_of", noted)
     monkeypatch.setattr(failing, "SMALL_TABLE", 1)
     monkeypatch.setattr(runner, "SMALL_TABLE", 1)
     table = walk(80)
-    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND k > A.q + 200"
+    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND s = A.s"
     clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b {clause})"
     pieces = [table.slice(at, 30) for at in (0, 30, 60)]
     if path == "table":

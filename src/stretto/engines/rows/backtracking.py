@@ -8,7 +8,7 @@ and not gone through again.
 from __future__ import annotations
 
 from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE, OUTPUT_FULL, inlined, jit
-from stretto.engines.rows.failing import BEHIND, Failed, has_failed, limit_of_condition, note, remember, unlimited
+from stretto.engines.rows.failing import Failed, has_failed, limit_of_condition, note, remember, unlimit
 from stretto.engines.rows.interpreter import Programs, Scratch, Values, run, update
 from stretto.engines.rows.kernels import next_start, possible
 from stretto.engines.rows.structure import (
@@ -20,6 +20,8 @@ from stretto.engines.rows.structure import (
     MATCHES,
     MOST,
     MOST_TRIED,
+    MOST_VAIN,
+    MOST_VAIN_BY_ROW,
     NEXT,
     NUMBER,
     PARTITION,
@@ -28,6 +30,8 @@ from stretto.engines.rows.structure import (
     TRIED,
     U64,
     USED,
+    VAIN,
+    VAINLY,
     WAYS,
     Found,
     Machine,
@@ -73,10 +77,10 @@ def followed(
             and has_failed(programs, values, at, q, number, scratch.frame[0], depth + 1, scratch, failed)
         ):
             return q
-        if programs.harder >= 0:
-            limit = scratch.key[scratch.key.size - BEHIND]
+        if programs.harder.size:
+            limit = scratch.bound
             if not true:
-                limit = limit_of_condition(programs, values, at, q, depth + 1, scratch)
+                limit_of_condition(programs, values, at, q, depth + 1, scratch, limit)
             note(programs, values, q, limit, depth, depth + 1, scratch)
     return NOWHERE
 
@@ -150,7 +154,7 @@ def search(
             depth += 1
             scratch.position[depth] = taken
             scratch.edge[depth] = machine.begin[taken]
-            scratch.limit[depth] = unlimited(programs)
+            unlimit(programs, scratch.limit[depth])
         elif taken == ENDS:
             return depth
         elif taken != NOWHERE:
@@ -189,7 +193,9 @@ def walk_back(
     """Do what :func:`stretto.engines.rows.kernels.walk` does, where a follower that is possible may fail.
 
     Loop invariant: all rows before ROW are done. Cost: O(followers · (registers + steps)) for each configuration, of which each
-    fails once. Stops with OUTPUT_FULL, GROW_STACK or GROW_TABLE, and begins the match anew.
+    fails once; how many starts share one is told in :mod:`~stretto.engines.rows.failing`. Where it goes with the square of the rows,
+    it ends with a fault beyond MOST_VAIN configurations and MOST_VAIN_BY_ROW for each row. Stops with OUTPUT_FULL, GROW_STACK or
+    GROW_TABLE, and begins the match anew.
     """
     while registers[PARTITION] < bounds.size - 1:
         k = registers[PARTITION]
@@ -215,6 +221,10 @@ def walk_back(
                 if status != DONE:
                     return status
             elif status == NOWHERE:
+                registers[VAIN] += registers[WAYS]
+                if registers[VAIN] > MOST_VAIN + MOST_VAIN_BY_ROW * row:
+                    registers[FAULT] = VAINLY
+                    return FAULTED
                 registers[ROW] = row + 1
                 registers[WAYS] = 0
             elif status in (REFUSED, LOST):

@@ -1,4 +1,4 @@
-"""Which value makes all conditions harder: one that programs read of the match so far, by where it goes in them.
+"""Which values make all conditions harder: those that programs read of the match so far, by where they go in them.
 
 A condition like ``C.p >= 1.2 * A.p`` is the harder the greater the value of A is: what failed for one fails for every greater one.
 A program is gone through with what each value on its stack depends on, and in which direction.
@@ -14,15 +14,24 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stretto.engines.rows import interpreter as b
-from stretto.engines.rows.structure import AS_IS, BESIDE_COLUMN, BESIDE_CONSTANT, FLAG, OTHERWISE, UNREAD, VALUE
+from stretto.engines.rows.structure import AS_IS, BESIDE_COLUMN, BESIDE_CONSTANT, FLAG, VALUE
 
-#: Of each register: +1 where what is computed grows with it, −1 where it falls, 0 where neither is known.
-Directions = dict[int, int]
+#: A *read*: a register, and the column of its row that is read; or what else it stands for in keys (VALUE, FLAG, AS_IS).
+Read = tuple[int, int]
+
+#: Of each read: +1 where what is computed grows with it, −1 where it falls, 0 where neither is known.
+Directions = dict[Read, int]
+
+#: An operator and its arguments.
+Step = tuple[int, int, int]
+
+#: So many values may be left out of keys: a bound has a word for each.
+MOST_HARDER = 4
 
 #: A constant by which a double is multiplied is no larger, so that no product of ordinary values is infinite.
 LARGEST_FACTOR = 1e20
 
-#: Registers of one row, or value, of which each is classed in a key by two bits.
+#: Reads of one column, or value, of which each is classed in a key by two bits.
 MOST_CLASSED = 30
 
 #: Steps on one value that keep the order, and that turn it.
@@ -47,18 +56,25 @@ class _Value:
     sign: bool = False  #: −1, 0, 1, or a number that no direction leads to
 
 
+def _read(op: int, first: int, second: int) -> Read | None:
+    """What a step reads of the match so far."""
+    if op == b.COLUMN and second >= 0:
+        return second, first
+    return (first, VALUE) if op in (b.REGISTER, b.LABEL) else None
+
+
 def _joined(*parts: Directions) -> Directions:
-    """What is computed of several values: a register that leads them apart has no direction."""
+    """What is computed of several values: a read that leads them apart has no direction."""
     joined: Directions = {}
     for part in parts:
-        for register, direction in part.items():
-            joined[register] = direction if joined.get(register, direction) == direction else 0
+        for read, direction in part.items():
+            joined[read] = direction if joined.get(read, direction) == direction else 0
     return joined
 
 
 def _times(on: Directions, factor: int) -> Directions:
     """What is computed of one value and grows with it (1), falls (−1), or does neither (0)."""
-    return {register: direction * factor for register, direction in on.items()}
+    return {read: direction * factor for read, direction in on.items()}
 
 
 def _factor(op: int, constant: int | None, *, divides: bool) -> int:
@@ -81,7 +97,7 @@ class Reading:
     values: set[int] = field(default_factory=set)  #: registers that are read as they are
     directions: Directions = field(default_factory=dict)
 
-    def of(self, code: Iterable[tuple[int, int, int]]) -> None:
+    def of(self, code: Iterable[Step]) -> None:
         """Go through a condition."""
         code = list(code)
         stack: list[_Value] = []
@@ -100,10 +116,10 @@ class Reading:
             return _Value(constant=self.constants[first])
         if op == b.COLUMN and second >= 0:
             self.columns[second].add(first)
-            return _Value({second: 1})
         if op in (b.REGISTER, b.LABEL):
             self.values.add(first)
-            return _Value({first: 1 if op == b.REGISTER else 0})
+        if (read := _read(op, first, second)) is not None:
+            return _Value({read: 0 if op == b.LABEL else 1})
         return _Value()
 
     def _step(self, op: int, stack: list[_Value]) -> None:
@@ -133,52 +149,75 @@ class Reading:
         stack.append(_Value(on, sign=op in (b.COMPARED, b.COMPARED_LOW)))
 
 
-def standing(reading: Reading, kinds: Sequence[int], tied: set[int], counted: set[int], shown: set[int]) -> list[int]:
-    """Tell as what each register stands in keys: a column of its row, FLAG, VALUE or AS_IS.
+def standing(reading: Reading, kinds: Sequence[int], tied: set[int], counted: set[int], shown: set[int]) -> list[Read]:
+    """Tell as what registers stand in keys: each as columns of its row, FLAG, VALUE or AS_IS.
 
     ``tied``: the registers that others read as they are; ``counted``: those of which it is read whether there is any;
     ``shown``: the columns whose words are those of numbers, and known when their row has come.
     """
-    stands = [AS_IS] * len(kinds)
+    reads: list[Read] = []
     classed = 0
     for register, kind in enumerate(kinds):
-        if register in tied or classed == MOST_CLASSED:
-            continue
-        columns = reading.columns[register]
-        if kind in (b.FIRST_ROW, b.LAST_ROW) and len(columns) == 1 and columns <= shown:
-            stands[register] = next(iter(columns))
-            classed += 1
-        elif kind in ORDERED and register in reading.values and register not in counted:
-            stands[register] = VALUE
-            classed += 1
-        elif kind == b.COUNT and register not in reading.values:
-            stands[register] = FLAG
-    return stands
+        columns = sorted(reading.columns[register]) if kind in (b.FIRST_ROW, b.LAST_ROW) else []
+        stands = [AS_IS]
+        if register not in tied and classed + max(1, len(columns)) <= MOST_CLASSED:
+            if columns and shown.issuperset(columns):
+                stands = columns
+            elif kind in ORDERED and register in reading.values and register not in counted:
+                stands = [VALUE]
+            elif kind == b.COUNT and register not in reading.values:
+                stands = [FLAG]
+        classed += sum(one >= 0 or one == VALUE for one in stands)
+        reads += [(register, one) for one in stands]
+    return reads
 
 
-def hardest(reading: Reading, stands: Sequence[int], live: Iterable[int]) -> int:
-    """Choose the register whose value is left out of keys; −1: there is none."""
-    wanted = [r for r in dict.fromkeys(live) if reading.directions.get(r) and (stands[r] >= 0 or stands[r] == VALUE)]
-    return wanted[0] if wanted else -1
+def hardest(reading: Reading, reads: Sequence[Read], live: Iterable[int]) -> list[int]:
+    """Choose the reads whose values are left out of keys, by their numbers."""
+    return [number for number in dict.fromkeys(live) if reading.directions.get(reads[number])][:MOST_HARDER]
 
 
-def limit(code: Sequence[tuple[int, int, int]], register: int) -> tuple[int, int, int]:
-    """Tell how a condition reads a register, as a row of ``Programs.limits``.
+def conjuncts(code: Sequence[Step]) -> list[list[Step]]:
+    """Split a condition into those that must all hold.
 
-    That is UNREAD, OTHERWISE or what the register is compared with; the number of that; and whether it holds of equal ones.
+    >>> p, q = [(b.COLUMN, 0, -1), (b.COLUMN, 0, 1), (b.LESS, -1, -1)], [(b.CONSTANT, 0, -1), (b.COLUMN, 1, 1), (b.LESS, -1, -1)]
+    >>> conjuncts([*p, *q, (b.AND, -1, -1)]) == [p, q]
+    True
     """
+    if not code:
+        return []
+    if any(op in (b.JUMP, b.UNLESS) for op, _, _ in code):
+        return [[*code]]
+    stack: list[tuple[list[Step], list[list[Step]]]] = []
+    for step in code:
+        if step[0] <= b.MATCH:
+            whole = [step]
+            stack.append((whole, [whole]))
+            continue
+        above = stack.pop()
+        below = ([], []) if step[0] < b.JUMP else stack.pop()
+        whole = [*below[0], *above[0], step]
+        stack.append((whole, below[1] + above[1] if step[0] == b.AND else [whole]))
+    return stack[-1][1]
 
-    def is_read(step: tuple[int, int, int]) -> bool:
-        op, first, second = step
-        return register == (first if op in (b.REGISTER, b.LABEL) else second if op == b.COLUMN else -1)
 
-    if register < 0 or not any(map(is_read, code)):
-        return UNREAD, 0, 0
-    if len(code) == 3 and code[2][0] in LESS and is_read(code[0]) != is_read(code[1]):
-        op, first, second = code[1] if is_read(code[0]) else code[0]
-        equal = int(code[2][0] in (b.LESS_EQUAL, b.LESS_EQUAL_REAL))
-        if op == b.COLUMN and second < 0:
-            return BESIDE_COLUMN, first, equal
-        if op == b.CONSTANT:
-            return BESIDE_CONSTANT, first, equal
-    return OTHERWISE, 0, 0
+def limits_of(code: Sequence[Step], harder: Sequence[Read]) -> tuple[list[tuple[int, int, int, int]], list[bool]]:
+    """Tell how a condition reads the values that are left out of keys.
+
+    Gives a row of ``Programs.limits`` for each of those that must all hold which compares one of the values: its number, whether
+    with a column of the current row or a constant, the number of that, and whether it holds of equal ones. And of each value
+    whether the condition reads it at all.
+    """
+    found: list[tuple[int, int, int, int]] = []
+    for part in conjuncts(code):
+        if len(part) != 3 or part[2][0] not in LESS:
+            continue
+        sides = [harder.index(read) if (read := _read(*step)) in harder else -1 for step in part[:2]]
+        if (sides[0] < 0) == (sides[1] < 0):
+            continue
+        op, first, second = part[1 if sides[0] >= 0 else 0]
+        equal = int(part[2][0] in (b.LESS_EQUAL, b.LESS_EQUAL_REAL))
+        if op == b.CONSTANT or (op == b.COLUMN and second < 0):
+            found.append((max(sides), BESIDE_CONSTANT if op == b.CONSTANT else BESIDE_COLUMN, first, equal))
+    reads = {_read(*step) for step in code}
+    return found, [one in reads for one in harder]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from stretto.automata.rows import RowAutomaton
 from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.columns import plain_name
-from stretto.engines.rows.harder import REAL, Reading, hardest, limit, standing
+from stretto.engines.rows.harder import REAL, Read, Reading, hardest, limits_of, standing
 from stretto.engines.rows.structure import AS_IS, I64, Bits
 from stretto.engines.rows.words import Columns
 from stretto.query import predicate as p
@@ -155,17 +155,17 @@ class History:
         names = sorted({*self.automaton.variables, *self.labels})
         constants = [names.index(one) if isinstance(one, str) else one for one in self.constants]
         reach = [self.columns.reach(one.expression) for one in self.columns.columns]
-        begin = np.zeros(len(every) + 1, np.int64)
-        np.cumsum([len(code) for code in every], out=begin[1:])
         member = np.array([[name in one.held for name in of] for one in self.registers], np.bool_)
-        reading, stands = self._standing(codes, constants)
-        every_live = np.array([register for one in live for register in one], np.int64)
-        harder = hardest(reading, stands, every_live.tolist())
-        live_begin = np.zeros(len(live) + 1, np.int64)
-        np.cumsum([len(one) for one in live], out=live_begin[1:])
+        reading, reads = self._standing(codes, constants)
+        live_reads = [[number for number, read in enumerate(reads) if read[0] in one] for one in live]
+        every_live = [number for one in live_reads for number in one]
+        harder = hardest(reading, reads, every_live)
+        limits = [limits_of(code, [reads[number] for number in harder]) for code in codes]
+        left = np.full(len(reads), -1, np.int64)
+        left[harder] = np.arange(len(harder))
         return b.Programs(
             self.automaton.variable,
-            begin,
+            _begins(every),
             np.array([step for code in every for step in code], np.int64).reshape(-1, 3),
             np.array([*constants, 0], np.int64),
             np.array([names.index(name) for name in self.automaton.variables], np.int64),
@@ -177,14 +177,18 @@ class History:
             self._sources(),
             np.cumsum([one.kind == b.SEEN for one in self.registers], dtype=np.int64) - 1,
             member.reshape(len(self.registers), len(of)),
-            live_begin,
-            every_live,
+            _begins(live_reads),
+            np.array(every_live, np.int64),
             fails,
-            np.array(stands, np.int64),
-            harder,
-            reading.directions.get(harder, 0) > 0,
-            self._is_real(harder, stands),
-            np.array([limit(code, harder) for code in codes], np.int64).reshape(-1, 3),
+            np.array([register for register, _ in reads], np.int64),
+            np.array([stands for _, stands in reads], np.int64),
+            left,
+            np.array(harder, np.int64),
+            np.array([reading.directions[reads[number]] > 0 for number in harder], np.bool_),
+            np.array([self._is_real(reads[number]) for number in harder], np.bool_),
+            _begins([rows for rows, _ in limits]),
+            np.array([row for rows, _ in limits for row in rows], np.int64).reshape(-1, 4),
+            np.array([of for _, of in limits], np.bool_).reshape(len(codes), len(harder)),
             self.by_number,
             window or self.by_frame,
             self.query.frame is not None,
@@ -223,13 +227,13 @@ class History:
         count = len(self.registers)
         return [[k for k in range(count) if after_one >> k & 1] for after_one in after], np.array(fails, np.bool_)
 
-    def _standing(self, codes: list[list[Step]], constants: list[int]) -> tuple[Reading, list[int]]:
-        """What programs read of registers, and what these are in the key of a configuration that failed."""
+    def _standing(self, codes: list[list[Step]], constants: list[int]) -> tuple[Reading, list[Read]]:
+        """What programs read of registers, and what is in the key of a configuration that failed."""
         reading = Reading(constants)
         for code in codes:
             reading.of(code)
         if self.query.frame is not None:  # which column is read depends on the frame
-            return reading, [AS_IS] * len(self.registers)
+            return reading, [(register, AS_IS) for register in range(len(self.registers))]
         kinds = [one.kind for one in self.registers]
         tied, counted = {-1}, {-1}
         for at, one in enumerate(self.registers):
@@ -241,11 +245,12 @@ class History:
             tied |= {k for k in range(len(self.registers)) if self._reads(code) >> k & 1}
         return reading, standing(reading, kinds, tied, counted, self.columns.numbers())
 
-    def _is_real(self, register: int, stands: list[int]) -> bool:
-        """Whether the value that a register stands for is a double."""
-        if register < 0 or stands[register] < 0:
-            return register >= 0 and self.registers[register].kind in REAL
-        return bool(pa.types.is_floating(self.columns.columns[stands[register]].type))
+    def _is_real(self, read: Read) -> bool:
+        """Whether the value of a read is a double."""
+        register, column = read
+        if column < 0:
+            return self.registers[register].kind in REAL
+        return bool(pa.types.is_floating(self.columns.columns[column].type))
 
     def _sources(self) -> I64:
         """What a row gives each register, by position; programs stand behind those of positions."""
@@ -294,3 +299,8 @@ class History:
         ranks = [source for one in self.registers if one.kind == b.SEEN for source in one.source if source >= 0]
         most = max((int(values.words[at].max()) for at in ranks), default=-1)
         return np.zeros((sum(one.kind == b.SEEN for one in self.registers), most + 1), np.int64)
+
+
+def _begins(lists: Sequence[Sequence[object]]) -> I64:
+    """Where each of some lists begins, one behind the other, and where the last one ends."""
+    return np.cumsum([0, *map(len, lists)], dtype=np.int64)

@@ -130,14 +130,22 @@ class Programs(NamedTuple):
     source: I64  #: (registers, positions): what a row gives: a column, NOTHING, or the program −2 − ``source``
     place: I64  #: of each register of values: the row of ``Scratch.first`` that is its own
     member: Bits  #: (registers, positions): a row taken as the position changes the register
-    live_begin: I64  #: a configuration of position p has the registers ``live[live_begin[p]:live_begin[p + 1]]``
+    live_begin: I64  #: a configuration of position p has the reads ``live[live_begin[p]:live_begin[p + 1]]``
     live: I64
     fails: Bits  #: of each position: a match may fail behind it
-    stands: I64  #: what each register is in the key of a configuration that failed
-    harder: int  #: the register of the value that is left out of keys, as conditions get harder with it; −1: none is
-    rising: bool  #: … the smaller it is
-    real: bool  #: … it is a double
-    limits: I64  #: of each position: how its condition reads that value, what is beside it, whether it holds where both are equal
+    read: I64  #: of each read: its register
+    stands: I64  #: … and what that is in the key of a configuration that failed
+    left: (
+        I64  #: … and which of the values it is that are left out of keys, as conditions get harder with them; −1: none
+    )
+    harder: I64  #: of each of these values: its read
+    rising: Bits  #: … conditions get harder the smaller it is
+    real: Bits  #: … it is a double
+    limits_begin: (
+        I64  #: a condition of position p compares such values as ``limits[limits_begin[p]:limits_begin[p + 1]]`` say
+    )
+    limits: I64  #: which value, with what kind of thing, its number, whether that holds where both are equal
+    reads: Bits  #: (positions, values): a position's condition reads the value
     by_number: bool  #: a condition reads the number of the match
     by_start: bool  #: … the first row's time (WITHIN), or it depends on where the frame begins
     framed: bool  #: the clause is a window: matches read rows of their frame only
@@ -165,13 +173,18 @@ class Scratch(NamedTuple):
     registers: I64  #: (rows of the match so far + 1, registers)
     edge: I64  #: of each row of the match so far: the follower to try next
     position: I64
-    limit: I64  #: … of the value that is left out of keys, no better one has a match, as far as followers have failed
+    limit: (
+        I64  #: … of the values that are left out of keys, no better ones have a match, as far as followers have failed
+    )
     stack: I64
     known: Bits
     faults: I64  #: (1, 1): an integer left 64 bits
     key: I64
     frame: I64  #: (2,): the first and the last row of the frame
     first: I64  #: (registers of values, values): the depth at which a value came last for the first time
+    left_out: Bits  #: of each value that may be left out of keys: it is, of that written last
+    bound: I64  #: … the value, or the limit with which the configuration has failed
+    alone: I64  #: … how often a condition was false for this value alone
 
 
 @inlined

@@ -16,7 +16,16 @@ from stretto.engines.rows import structure as s
 from stretto.engines.rows.backtracking import walk_back
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.conditions import Scope
-from stretto.engines.rows.failing import ROW_WORD, START_WORD, roomy, rows_of, table_of, words_of_key
+from stretto.engines.rows.failing import (
+    ROW_WORD,
+    START_WORD,
+    left_out_of,
+    roomy,
+    rows_of,
+    table_of,
+    width_of_limit,
+    words_of_key,
+)
 from stretto.engines.rows.history import History, as_plain, conjuncts, is_plain
 from stretto.engines.rows.interpreter import Programs, Scratch
 from stretto.engines.rows.kernels import combine, narrow_down, narrow_down_wide, walk
@@ -140,11 +149,17 @@ class RowProgram:
             return LimitError(
                 f"{where}: SEEK has looked for matches at more than {s.MOST_TRIED:,} rows in vain: use INITIAL, or a shorter frame"
             )
-        if fault == s.ASTRAY:
+        if fault in (s.ASTRAY, s.VAINLY):
+            asked = ", ".join(sorted(self.history.asked)) or "WITHIN"
+            why = f"were gone through without a match, because conditions of {asked} read rows of the match so far: let them read"
+            if fault == s.ASTRAY:
+                return LimitError(
+                    f"{where}: more than {MOST_FAILED:,} ways {why} the row before (PREV), bound the quantifiers, or add "
+                    "conditions on single rows"
+                )
             return LimitError(
-                f"{where}: more than {MOST_FAILED:,} ways were gone through without a match, because conditions of "
-                f"{', '.join(sorted(self.history.asked)) or 'WITHIN'} read rows of the match so far: "
-                "let them read the row before (PREV), bound the quantifiers, or add conditions on single rows"
+                f"{where}: more than {s.MOST_VAIN:,} ways from this row and those before {why} one value of them, or the row before "
+                "(PREV), bound matches (WITHIN, quantifiers), or divide the rows (PARTITION BY)"
             )
         return DataError(f"{where}: an integer leaves 64 bits in a condition; compute with doubles")
 
@@ -193,17 +208,18 @@ class _Walk:
             np.zeros((0, programs.kind.size), np.int64),
             np.zeros(0, np.int64),
             np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
+            np.zeros((0, width_of_limit(programs)), np.int64),
             np.zeros(int(longest) + 1, np.int64),
             np.zeros(int(longest) + 1, np.bool_),
             np.zeros((1, 1), np.int64),
             np.zeros(words_of_key(programs), np.int64),
             np.zeros(2, np.int64),
             history.first(self.values),
+            *left_out_of(programs),
         )
         self._room(min(capacity, 256) + 1)
         nothing = np.zeros((0, self.scratch.key.size), np.int64)
-        self.failed = table_of(nothing, max(2, min(capacity, 1 << 10)))
+        self.failed = table_of(programs, nothing, max(2, min(capacity, 1 << 10)))
 
     def _room(self, depth: int) -> None:
         """Room for matches of so many rows."""
@@ -213,7 +229,7 @@ class _Walk:
             registers=registers,
             edge=np.zeros(depth, np.int64),
             position=np.zeros(depth, np.int64),
-            limit=np.zeros(depth, np.int64),
+            limit=np.zeros((depth, self.scratch.limit.shape[1]), np.int64),
         )
 
     def _latest(self) -> s.I64:
@@ -270,7 +286,7 @@ class _Walk:
         for column, is_row in rows_of(self.program.programs, keys):
             kept &= ~is_row | (keys[:, column] >= row)
         kept, size = roomy(kept, keys[:, -1] >= row, self.failed.used.size)
-        self.failed = table_of(keys[kept], size)
+        self.failed = table_of(self.program.programs, keys[kept], size)
         self.registers[s.KEYS] = np.count_nonzero(kept)
 
     def _where(self, row: int) -> str:

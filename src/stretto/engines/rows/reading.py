@@ -17,7 +17,7 @@ from stretto.engines.rows.backtracking import (
     NOWHERE,
     REFUSED,
 )
-from stretto.engines.rows.failing import BEHIND, Failed, has_failed, limit_of_condition, note, remember, unlimited
+from stretto.engines.rows.failing import Failed, has_failed, limit_of_condition, note, remember, unlimit
 from stretto.engines.rows.interpreter import Programs, Scratch, Values, run, update
 from stretto.engines.rows.kernels import ONE, possible
 from stretto.engines.rows.state import AT, LINKED, SLOTS, Given, Parts, Rows, Rules
@@ -125,10 +125,10 @@ def next_taken(k: int, ended: bool, reached: int, walks: Walks) -> int:
         ):
             taken = q
             break
-        if programs.harder >= 0:
-            limit = scratch.key[scratch.key.size - BEHIND]
+        if programs.harder.size:
+            limit = scratch.bound
             if not true:
-                limit = limit_of_condition(programs, walks.values, at, q, at, scratch)
+                limit_of_condition(programs, walks.values, at, q, at, scratch, limit)
             note(programs, walks.values, q, limit, tip, at, scratch)
     if taken == NOWHERE and at == 0 and machine.ends[source]:
         taken = ENDS if ended else WAITS
@@ -287,7 +287,7 @@ def read(work: I64, linking: bool, ended: bool, reached: int, walks: Walks, regi
                 at = rows.after[tip] if tip else parts.start[k]
                 rows.position[at] = taken
                 rows.edge[at] = 0
-                rows.limit[at] = unlimited(walks.programs)
+                unlimit(walks.programs, rows.limit[at])
                 parts.tip[k] = at
             elif taken == ENDS:
                 tip = parts.tip[k]

@@ -25,19 +25,20 @@ from stretto.engines.rows import structure as s
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.encoding import Encoder
 from stretto.engines.rows.failing import (
-    ORDINARY,
-    ORDINARY_REAL,
     ROW_WORD,
     ROWS,
     SMALL_TABLE,
     START_WORD,
+    left_out_of,
+    nothing_known,
     roomy,
     rows_of,
     table_of,
+    width_of_limit,
     words_of_key,
 )
 from stretto.engines.rows.history import as_plain
-from stretto.engines.rows.interpreter import AT_LABEL, LAST_LABEL, Programs, Scratch, Values
+from stretto.engines.rows.interpreter import AT_LABEL, LAST_LABEL, Scratch, Values
 from stretto.engines.rows.kernels import combine
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read
@@ -133,7 +134,7 @@ class RowRun:
         self.keys = KeyTable(
             [kind for name in query.partition_by for kind in key_types(bound.columns.field(name).type)]
         )
-        self.state = t.rows_for(self.capacity, self.program.words, history.initial())
+        self.state = t.rows_for(self.capacity, self.program.words, history.initial(), width_of_limit(self.related))
         self.parts = t.parts_for(self.capacity)
         self.partitions = 0
         self.size = 1  #: slots used
@@ -339,7 +340,8 @@ class RowRun:
         )
         numbers, truths = np.zeros(stack, np.int64), np.zeros(stack, np.bool_)
         faults, key = np.zeros((1, 1), np.int64), np.zeros(self.failed.key.shape[1], np.int64)
-        arrays = (numbers, truths, faults, key, np.zeros(2, np.int64), np.zeros((0, 0), np.int64))
+        nothing = np.zeros(2, np.int64), np.zeros((0, 0), np.int64)
+        arrays = (numbers, truths, faults, key, *nothing, *left_out_of(self.related))
         while True:
             state = self.state
             walks = Walks(
@@ -389,7 +391,7 @@ class RowRun:
 
     def _put_failed(self, keys: I64, size: int) -> None:
         """Fill the table of configurations that failed."""
-        self.failed = table_of(keys, size)
+        self.failed = table_of(self.related, keys, size)
         self.registers[s.KEYS] = keys.shape[0]
 
     # -- memory -------------------------------------------------------------------------------------------------------
@@ -532,7 +534,7 @@ class RowRun:
     @property
     def nbytes(self) -> int:
         """Bytes that it holds."""
-        arrays = (*self.state, *self.parts, *self.failed, *self.out, self.words, self.known)
+        arrays = (*self.state, *self.parts, *self.failed[:2], *self.out, self.words, self.known)
         return int(sum(one.nbytes for one in arrays) + sum(one.nbytes for one in self.held) + self.keys.nbytes)
 
     @property
@@ -551,7 +553,8 @@ class RowRun:
             automaton.later,
         )
         programs = (related.code.tolist(), related.kind.tolist(), related.live.tolist(), related.constants.tolist())
-        keys = (related.stands.tolist(), related.harder)
+        harder = related.harder.tolist()
+        keys = (related.stands.tolist(), harder if len(harder) > 1 else (harder or [-1])[0])
         read = [(str(one.expression), str(one.type), one.rank) for one in self.program.history.columns.columns]
         columns = [(name, str(bound.columns.field(name).type)) for name in self.columns]
         told = (machine, programs, keys, read, columns) if text is None else (text, machine, programs, read, columns)
@@ -611,7 +614,7 @@ class RowRun:
         self._make_room(table.num_rows)
         self.size = self.kept = table.num_rows
         self._check(section)
-        added = {"row.limit": _nothing_known(self.related), "part.ways": 0} if earlier else {}
+        added = {"row.limit": nothing_known(self.related), "part.ways": 0} if earlier else {}
         for kind, fields, count in (("row", self.state, self.size), ("part", self.parts, self.partitions)):
             for field, array in fields._asdict().items():
                 name = f"{kind}.{field}"
@@ -666,13 +669,6 @@ class RowRun:
         fits &= bool(((ordinal[tip] >= ordinal[start]) & (start != 0) | (tip == 0)).all())
         if not fits:
             raise ValueError("the rows of partitions are not numbered one by one")
-
-
-def _nothing_known(programs: Programs) -> int:
-    """The limit of which no value is known to fail."""
-    if programs.real:
-        return int(np.float64(-ORDINARY_REAL if programs.rising else ORDINARY_REAL).view(np.int64))
-    return -ORDINARY if programs.rising else ORDINARY
 
 
 def grown_across(array: A, chosen: I64, size: int) -> A:

@@ -22,7 +22,7 @@ class Rows(NamedTuple):
     bits: U64  #: (slots, words): what the row may be taken as; what failed is taken out
     position: I64  #: what the walk took the row as
     edge: I64  #: how many followers of that the walk has tried
-    limit: I64  #: … as far as these have failed, no better value than this has a match (failing.py)
+    limit: I64  #: … as far as these have failed, no better values than these have a match (failing.py)
     registers: I64  #: (slots, registers) with the row; those of slot 0 are those before the first row of a match
 
 
@@ -73,9 +73,9 @@ REGISTERS = 11
 T = TypeVar("T", Rows, Parts)
 
 
-def rows_for(slots: int, words: int, registers: I64) -> Rows:
-    """Room for so many slots; ``registers`` are those before the first row of a match."""
-    partition, after, before, ordinal, time, position, edge, limit = np.zeros((8, slots), np.int64)
+def rows_for(slots: int, words: int, registers: I64, values: int) -> Rows:
+    """Room for so many slots; ``registers`` are those before the first row of a match, and a limit is of so many ``values``."""
+    partition, after, before, ordinal, time, position, edge = np.zeros((7, slots), np.int64)
     table = np.zeros((slots, registers.size), np.int64)
     table[0] = registers
     timed = np.zeros(slots, np.bool_)
@@ -89,7 +89,7 @@ def rows_for(slots: int, words: int, registers: I64) -> Rows:
         np.zeros((slots, words), np.uint64),
         position,
         edge,
-        limit,
+        np.zeros((slots, values), np.int64),
         table,
     )
 

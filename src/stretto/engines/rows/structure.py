@@ -33,10 +33,15 @@ MOST = 7  #: so many configurations of one match may fail
 WAYS = 8  #: configurations of this match that failed
 DEAD = 9  #: in a window that seeks: no match begins before this row, but near the begin of a frame
 TRIED = 10  #: … rows at which a match was sought in vain
-WALK_REGISTERS = 11
+VAIN = 11  #: configurations that failed of starts that had no match
+WALK_REGISTERS = 12
 
 #: Rows at which a window may seek a match in vain.
 MOST_TRIED = 1 << 32
+
+#: So many configurations may fail of starts without a match, and so many more for each row.
+MOST_VAIN = 1 << 32
+MOST_VAIN_BY_ROW = 1 << 14
 
 # Faults.
 NO_TARGET = 1  #: AFTER MATCH SKIP TO a variable that holds no row
@@ -44,17 +49,16 @@ TO_START = 2  #: AFTER MATCH SKIP TO the first row of the match
 INTEGERS = 3  #: an integer left 64 bits in a condition
 SOUGHT = 4  #: a window seeks too long
 ASTRAY = 5  #: too many configurations of one match failed
+VAINLY = 6  #: … of all starts together, for so many rows
 
-# What a register is in the key of a configuration that failed; else a row of which only this column is read.
+# What a register is in the key of a configuration that failed; else a row of which this column is read.
 AS_IS = -1
 FLAG = -2  #: whether there is any
 VALUE = -3  #: the aggregate, which may be left out
 
-# How a position's condition reads the value that is left out.
-UNREAD = 0
-BESIDE_COLUMN = 1  #: it is compared with a column of the current row, and nothing else is asked
+# What a value that is left out is compared with.
+BESIDE_COLUMN = 1  #: a column of the current row
 BESIDE_CONSTANT = 2
-OTHERWISE = 3
 
 
 class Machine(NamedTuple):
