@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import struct
 import zlib
@@ -176,8 +177,10 @@ class Section:
             )
         return [numbered.count(own) for own in numbered.values]
 
-    def measure(self, name: str) -> int | float | None:
+    def measure(self, name: str, *, whole: bool = False) -> int | float | None:
         """A time or another number of the header that bounds what comes; ``None``: there is none yet.
+
+        Integers are those of 64 bits. Doubles are in the order of numbers, so that NaN is none; with ``whole`` there are none at all.
 
         Raises
         ------
@@ -185,9 +188,14 @@ class Section:
             It is another one.
         """
         held = self.values[name]
-        if held is None or (type(held) in (int, float) and -(1 << 63) < held < 1 << 63):  # NaN is in no range
+        if type(held) is int:
+            fits = -(1 << 63) <= held < 1 << 63
+        else:
+            fits = held is None or (type(held) is float and not whole and not math.isnan(held))
+        if fits:
             return held  # type: ignore[no-any-return]
-        raise SnapshotError(f"the snapshot is damaged: '{name}' is {held!r}, where a number of 64 bits is expected")
+        expected = "a whole number of 64 bits" if whole else "a number of 64 bits"
+        raise SnapshotError(f"the snapshot is damaged: '{name}' is {held!r}, where {expected} is expected")
 
     def flag(self, name: str) -> bool:
         """A truth value of the header.

@@ -6,12 +6,14 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import stretto
 from stretto.engines.rows.runner import RowRun
 from stretto.errors import DataError, LimitError, OptionError, QueryError, SnapshotError
+from stretto.frame import Section
 
 START = dt.datetime(2026, 1, 1)
 
@@ -181,6 +183,56 @@ def test_a_snapshot_of_another_automaton_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(RowRun, "digest", "of another version")
     with pytest.raises(SnapshotError, match="automaton and conditions differ"):
         matcher(f"{MEASURES} PATTERN (A B+)").restore(taken)
+
+
+def test_what_failed_is_checked_where_it_is_restored() -> None:
+    """Each word of what failed as another number: the snapshot is refused, or what goes on from it works."""
+    define = "B AS s <> A.s, C AS s = LAST(B.s) AND s = A.s, D AS x < 10 + A.x, E AS x > 9 * A.x AND s = A.s"
+    clause = f"ORDER BY t MEASURES FIRST(t) AS a PATTERN (A (B{{3}} C | D* E)) DEFINE {define}"
+    rows = pa.table({"t": range(12), "x": [1.0] * 12, "s": list("abcdefabcdef")})
+    running = matcher(clause, schema=rows.schema, capacity=2)
+    running.push(rows.slice(0, 8))
+    snapshot = running.snapshot()
+    failed = Section.of_bytes(snapshot, snapshot[:8]).arrays["run.failed"]
+    refused = 0
+    for place in range(failed.size):
+        for number in (1 << 40, -(1 << 40)):
+            section = Section.of_bytes(snapshot, snapshot[:8])
+            section.arrays["run.failed"] = np.where(np.arange(failed.size) == place, number, failed)
+            restored = matcher(clause, schema=rows.schema, capacity=2)
+            try:
+                restored.restore(section.to_bytes(snapshot[:8]))
+            except SnapshotError:
+                refused += 1
+                continue
+            restored.push(rows.slice(8))
+            restored.snapshot()
+            restored.finish()
+    assert refused >= 6  # a row, a position and the match's first row
+
+
+@pytest.mark.parametrize("reached", [1e308, -1e308, 2.0**63, float("inf"), 7.5])
+def test_a_time_of_a_double_may_be_any_number(reached: float) -> None:
+    """A time beyond 64 bits is one that no row to come is before, also behind a snapshot; NaN is no time."""
+    clause, schema = "ORDER BY x MEASURES FIRST(x) AS a PATTERN (A B) DEFINE B AS x > A.x", {"x": float}
+    running = matcher(clause, schema=schema)
+    assert running.push([{"x": -1.5e308}]).num_rows == 0
+    assert running.advance(reached).num_rows == 0
+    restored = matcher(clause, schema=schema).restore(running.snapshot())
+    for late in (running, restored):
+        with pytest.raises(DataError, match=r"advance\(\) has passed that time"):
+            late.push([{"x": -1.2e308}])
+    assert restored.push([{"x": max(reached, 1e308)}]).to_pylist() == [{"a": -1.5e308}]
+    with pytest.raises(OptionError, match="NaN is before and behind no time"):
+        restored.advance(float("nan"))
+
+
+def test_a_disorder_of_large_doubles_goes_through_a_snapshot() -> None:
+    clause, schema = "ORDER BY x MEASURES FIRST(x) AS a, LAST(x) AS b PATTERN (A B) DEFINE B AS x > A.x", {"x": float}
+    running = matcher(clause, schema=schema, disorder=1)
+    assert running.push([{"x": 3.0}, {"x": 1e308}]).num_rows == 0
+    restored = matcher(clause, schema=schema, disorder=1).restore(running.snapshot())
+    assert restored.finish().to_pylist() == running.finish().to_pylist()
 
 
 def test_snapshots_belong_to_a_clause_and_options() -> None:

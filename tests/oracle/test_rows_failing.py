@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.rows import backtracking, failing, program, runner, structure
+from stretto.engines.rows import backtracking, failing, program, reading, runner
 from stretto.engines.rows.columns import Shifted
 from stretto.errors import LimitError
 from stretto.languages.match_recognize import parse
@@ -202,20 +202,63 @@ def test_the_bound_is_one_matchs(stream: bool, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(COMPILED, reason="a bound of the kernel is made small")
-def test_starts_that_share_nothing_end_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes with the square of the rows is no machine taken: the error names the row, the count and the ways out."""
-    monkeypatch.setattr(backtracking, "MOST_VAIN", 300)
-    monkeypatch.setattr(backtracking, "MOST_VAIN_BY_ROW", 10)
-    monkeypatch.setattr(structure, "MOST_VAIN", 300)
-    clause = "MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND {})"
+@pytest.mark.parametrize(("stream", "kernel"), [(False, "walk_back"), (True, "read")])
+def test_a_long_search_pauses(stream: bool, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two pauses few configurations fail, and what is found is the same: ^C acts, and nothing ends with an error."""
+    table = walk(60).append_column("r", pa.array([at % 50 for at in range(60)]))
+    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND s = A.s OR r = A.r"
+    clause = f"MATCH_RECOGNIZE (ORDER BY i MEASURES FIRST(i) AS b, LAST(i) AS e AFTER MATCH SKIP TO NEXT ROW {clause})"
+    module = runner if stream else program
+    called, calls = getattr(module, kernel), [0]
+
+    def counted(*arguments: Any) -> Any:
+        calls[0] += 1
+        return called(*arguments)
+
+    def found() -> list[dict[str, Any]]:
+        calls[0] = 0
+        if not stream:
+            return recognize(bind(parse(clause), table.schema), table).to_pylist()
+        matcher = stretto.Matcher(clause, schema=table.schema)
+        return matcher.push(table).to_pylist() + matcher.finish().to_pylist()
+
+    monkeypatch.setattr(module, kernel, counted)
+    assert found() == [{"b": at, "e": at + 50} for at in range(10)]
+    few = calls[0]
+    for paused in (backtracking, reading):
+        monkeypatch.setattr(paused, "PAUSE_AFTER", 100)
+    assert found() == [{"b": at, "e": at + 50} for at in range(10)]
+    failures = sum(59 - at for at in range(60)) - 10
+    assert failures // 200 <= calls[0] - few <= failures // 100
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_failures_that_the_memory_does_not_hold(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of other starts are forgotten first; where those of one match are too many, the error says so before memory is taken."""
     table = walk(60)
-    shared = bind(parse(clause.format("k > A.q + 200")), table.schema)
-    assert recognize(shared, table).num_rows == 0
-    expected = (
-        "at row 6: more than 300 ways from this row and those before were gone .* conditions of C .*WITHIN, quantifiers"
-    )
-    with pytest.raises(LimitError, match=expected):
-        recognize(bind(parse(clause.format("s = A.s")), table.schema), table)
+    monkeypatch.setattr(failing, "SMALL", 0)
+    monkeypatch.setattr(failing, "SMALL_TABLE", 1)
+    clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND s = A.s"
+    clause = f"MATCH_RECOGNIZE (PARTITION BY g ORDER BY i MEASURES FIRST(i) AS b {clause})"
+
+    def found(rows: pa.Table) -> list[dict[str, Any]]:
+        rows = rows.append_column("g", pa.array([7] * rows.num_rows))
+        if not stream:
+            return recognize(bind(parse(clause), rows.schema), rows, capacity=2).to_pylist()
+        matcher = stretto.Matcher(clause, schema=rows.schema, capacity=2)
+        return matcher.push(rows).to_pylist() + matcher.finish().to_pylist()
+
+    slot = 8 * failing.words_of_key(_programs(clause, table.append_column("g", pa.array([7] * 60)))) + 1
+    monkeypatch.setattr(failing, "available", lambda: 2 * 128 * slot)
+    assert found(table) == []  # 59 failures of one start, of which a table of 128 slots holds 63
+    with pytest.raises(
+        LimitError, match=r"begins at row 0 of the partition g = 7: more ways than the memory holds .* of C .*PREV"
+    ):
+        found(walk(80))
+
+
+def _programs(clause: str, table: pa.Table) -> Any:
+    return program.RowProgram(bind(parse(clause), table.schema)).programs
 
 
 @pytest.mark.parametrize("path", ["table", "matcher", "set"])

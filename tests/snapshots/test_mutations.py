@@ -84,6 +84,7 @@ VALUES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("matcher-totals", ("scalars", "last_time"), "x"),
     ("matcher-late", ("scalars", "now"), []),
     ("clause", ("run", "late"), None),
+    ("clause", ("run", "reached"), 1e308),
     ("cleanse", ("cleanse", "state", "_late"), [0]),
     ("cleanse", ("cleanse", "state", "_peak"), "x"),
     ("disordered", ("arrivals",), -1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -247,6 +248,8 @@ class Recognizing(Line):
         try:
             check_clock(time, kind)
             value = numbers_of(pa.array([time], kind))[0].item()
+            if math.isnan(value):
+                raise ValueError("NaN is before and behind no time")
         except (ValueError, TypeError) as error:  # pa.ArrowInvalid is a ValueError
             raise OptionError(f"advance({time!r}): '{name}' is {kind}; {error}") from error
         self.life.refuse_inside()

@@ -7,7 +7,7 @@ and not gone through again.
 
 from __future__ import annotations
 
-from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE, OUTPUT_FULL, inlined, jit
+from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE, OUTPUT_FULL, PAUSED, inlined, jit
 from stretto.engines.rows.failing import Failed, has_failed, limit_of_condition, note, remember, unlimit
 from stretto.engines.rows.interpreter import Programs, Scratch, Values, run, update
 from stretto.engines.rows.kernels import next_start, possible
@@ -20,19 +20,17 @@ from stretto.engines.rows.structure import (
     MATCHES,
     MOST,
     MOST_TRIED,
-    MOST_VAIN,
-    MOST_VAIN_BY_ROW,
     NEXT,
     NUMBER,
     PARTITION,
+    PAUSE_AFTER,
     ROW,
     SOUGHT,
     TRIED,
     U64,
     USED,
-    VAIN,
-    VAINLY,
     WAYS,
+    WORK,
     Found,
     Machine,
 )
@@ -193,14 +191,16 @@ def walk_back(
     """Do what :func:`stretto.engines.rows.kernels.walk` does, where a follower that is possible may fail.
 
     Loop invariant: all rows before ROW are done. Cost: O(followers · (registers + steps)) for each configuration, of which each
-    fails once; how many starts share one is told in :mod:`~stretto.engines.rows.failing`. Where it goes with the square of the rows,
-    it ends with a fault beyond MOST_VAIN configurations and MOST_VAIN_BY_ROW for each row. Stops with OUTPUT_FULL, GROW_STACK or
-    GROW_TABLE, and begins the match anew.
+    fails once; how many starts share one is told in :mod:`~stretto.engines.rows.failing`. Stops with OUTPUT_FULL,
+    GROW_STACK or GROW_TABLE, and begins the match anew; and with PAUSED, between two starts.
     """
     while registers[PARTITION] < bounds.size - 1:
         k = registers[PARTITION]
         end = bounds[k + 1]
         while registers[ROW] < end:
+            if registers[WORK] > PAUSE_AFTER:
+                registers[WORK] = 0
+                return PAUSED
             row = registers[ROW]
             last = min(end - 1, values.latest[row]) if values.latest.size else end - 1
             scratch.frame[0] = row
@@ -216,15 +216,12 @@ def walk_back(
                 if registers[TRIED] > MOST_TRIED:
                     registers[FAULT] = SOUGHT
                     return FAULTED
+            registers[WORK] += registers[WAYS]
             if status >= 0:
                 status = write(machine, mode, programs.framed, registers, scratch, out, start, status)
                 if status != DONE:
                     return status
             elif status == NOWHERE:
-                registers[VAIN] += registers[WAYS]
-                if registers[VAIN] > MOST_VAIN + MOST_VAIN_BY_ROW * row:
-                    registers[FAULT] = VAINLY
-                    return FAULTED
                 registers[ROW] = row + 1
                 registers[WAYS] = 0
             elif status in (REFUSED, LOST):

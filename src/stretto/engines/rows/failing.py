@@ -38,6 +38,7 @@ from stretto.engines.rows.interpreter import (
 )
 from stretto.engines.rows.structure import AS_IS, BESIDE_COLUMN, FLAG, I64, KEYS, Bits
 from stretto.engines.shared.scalar import real, word
+from stretto.memory import SMALL, available
 
 # The words of a key before those of registers …
 ROW_WORD = 0
@@ -448,19 +449,29 @@ def rows_of(programs: Programs, keys: I64) -> Iterator[tuple[int, Bits]]:
             yield FIXED_WORDS + j, there & is_row & (keys[:, FIXED_WORDS + j] >= 0)
 
 
-def roomy(kept: Bits, own: Bits, size: int) -> tuple[Bits, int]:
-    """Tell which configurations are kept, of those that may come up again, and in how many slots.
+def roomy(kept: Bits, own: Bits, failed: Failed) -> tuple[Bits, int]:
+    """Tell which configurations are kept, of those that may come up again, and in how many slots; 0: the memory does not hold these.
 
-    Where that would be more than one match may have, others than the ``own`` ones of the match at hand are forgotten.
+    Where that would be more than one match may have, or than the memory holds, others than the ``own`` ones of the match at hand
+    are forgotten.
     """
+    size = failed.used.size
     left = int(np.count_nonzero(kept))
-    if size < LARGEST_TABLE and (size < SMALL_TABLE or 4 * left >= size):
+    grows = size < LARGEST_TABLE and (size < SMALL_TABLE or 4 * left >= size)
+    if grows and there_is_room(2 * size, failed):
         size *= 2
     elif 8 * left >= 3 * size:
         kept = kept & own
     while 2 * (int(np.count_nonzero(kept)) + 1) > size:
         size *= 2
-    return kept, size
+    return kept, size if size <= failed.used.size or there_is_room(size, failed) else 0
+
+
+def there_is_room(size: int, failed: Failed) -> bool:
+    """Whether a table of so many slots, beside one that it takes the place of, takes at most half of the memory that is left."""
+    need = size * (8 * failed.key.shape[1] + 1)
+    # The system is asked by reading files.
+    return need <= SMALL or (there := available()) is None or need <= there // 2
 
 
 def table_of(programs: Programs, keys: I64, size: int) -> Failed:

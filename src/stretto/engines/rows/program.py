@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE
+from stretto._jit import DONE, FAULTED, GROW_STACK, GROW_TABLE, PAUSED
 from stretto.automata.rows import ACCEPT, build
 from stretto.columns.arrays import frozen
 from stretto.columns.vectorized import mask
@@ -149,17 +149,12 @@ class RowProgram:
             return LimitError(
                 f"{where}: SEEK has looked for matches at more than {s.MOST_TRIED:,} rows in vain: use INITIAL, or a shorter frame"
             )
-        if fault in (s.ASTRAY, s.VAINLY):
-            asked = ", ".join(sorted(self.history.asked)) or "WITHIN"
-            why = f"were gone through without a match, because conditions of {asked} read rows of the match so far: let them read"
-            if fault == s.ASTRAY:
-                return LimitError(
-                    f"{where}: more than {MOST_FAILED:,} ways {why} the row before (PREV), bound the quantifiers, or add "
-                    "conditions on single rows"
-                )
+        if fault in (s.ASTRAY, s.CROWDED):
+            many = f"more than {MOST_FAILED:,} ways" if fault == s.ASTRAY else "more ways than the memory holds"
             return LimitError(
-                f"{where}: more than {s.MOST_VAIN:,} ways from this row and those before {why} one value of them, or the row before "
-                "(PREV), bound matches (WITHIN, quantifiers), or divide the rows (PARTITION BY)"
+                f"{where}: {many} were gone through without a match, because conditions of "
+                f"{', '.join(sorted(self.history.asked)) or 'WITHIN'} read rows of the match so far: "
+                "let them read the row before (PREV), bound the quantifiers, or add conditions on single rows"
             )
         return DataError(f"{where}: an integer leaves 64 bits in a condition; compute with doubles")
 
@@ -265,6 +260,8 @@ class _Walk:
 
     def mend(self, status: int) -> None:
         """Make room, or say what is refused."""
+        if status == PAUSED:
+            return
         if status == FAULTED:
             raise self._refused()
         if status == GROW_STACK:
@@ -285,7 +282,10 @@ class _Walk:
             kept &= keys[:, START_WORD] >= row
         for column, is_row in rows_of(self.program.programs, keys):
             kept &= ~is_row | (keys[:, column] >= row)
-        kept, size = roomy(kept, keys[:, -1] >= row, self.failed.used.size)
+        kept, size = roomy(kept, keys[:, -1] >= row, self.failed)
+        if not size:
+            self.registers[s.FAULT] = s.CROWDED
+            raise self._refused()
         self.failed = table_of(self.program.programs, keys[kept], size)
         self.registers[s.KEYS] = np.count_nonzero(kept)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stretto._jit import DONE, FAULTED, GROW_TABLE, OUTPUT_FULL, inlined, jit
+from stretto._jit import DONE, FAULTED, GROW_TABLE, OUTPUT_FULL, PAUSED, inlined, jit
 from stretto.engines.rows.backtracking import (
     ENDS,
     NOWHERE,
@@ -20,7 +20,7 @@ from stretto.engines.rows.backtracking import (
 from stretto.engines.rows.failing import Failed, has_failed, limit_of_condition, note, remember, unlimit
 from stretto.engines.rows.interpreter import Programs, Scratch, Values, run, update
 from stretto.engines.rows.kernels import ONE, possible
-from stretto.engines.rows.state import AT, LINKED, SLOTS, Given, Parts, Rows, Rules
+from stretto.engines.rows.state import AT, LINKED, SLOTS, WORK, Given, Parts, Rows, Rules
 from stretto.engines.rows.structure import (
     ASTRAY,
     FAULT,
@@ -32,6 +32,7 @@ from stretto.engines.rows.structure import (
     NO_TARGET,
     PARTITION,
     PAST,
+    PAUSE_AFTER,
     TO_FIRST,
     TO_START,
     USED,
@@ -250,6 +251,7 @@ def fall_back(k: int, walks: Walks, registers: I64, out: Given) -> int:
         number = parts.number[k] + 1
         if not remember(programs, walks.values, registers, number, walks.scratch, walks.failed, start, start, tip, tip):
             return GROW_TABLE
+        registers[WORK] += 1
         parts.ways[k] += 1
         if parts.ways[k] > registers[MOST]:
             registers[FAULT] = ASTRAY
@@ -268,7 +270,7 @@ def read(work: I64, linking: bool, ended: bool, reached: int, walks: Walks, regi
     that has not come, but for the one at AT. Cost: a configuration (a row, what it is taken as, what conditions may still read)
     fails once, as in :func:`~stretto.engines.rows.backtracking.walk_back`, whatever the batches; a row that comes costs the
     followers of its partition's last one, and nothing for others. Without conditions on the match so far that is O(rows · edges),
-    and the rows of matches. Stops with OUTPUT_FULL, GROW_TABLE or FAULTED and goes on where it stood.
+    and the rows of matches. Stops with OUTPUT_FULL, GROW_TABLE, FAULTED or PAUSED and goes on where it stood.
     """
     rows, parts = walks.rows, walks.parts
     while registers[AT] < work.size:
@@ -280,6 +282,9 @@ def read(work: I64, linking: bool, ended: bool, reached: int, walks: Walks, regi
                 link(rows, parts, slot)
                 registers[LINKED] = 1
         while parts.start[k]:
+            if registers[WORK] > PAUSE_AFTER:
+                registers[WORK] = 0
+                return PAUSED
             taken = next_taken(k, ended, reached, walks)
             status = DONE
             if taken >= 0:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto._jit import DONE, FAULTED, GROW_TABLE, OUTPUT_FULL
+from stretto._jit import DONE, FAULTED, GROW_TABLE, OUTPUT_FULL, PAUSED
 from stretto.automata.rows import ACCEPT, RowAutomaton
 from stretto.columns.arrays import frozen, numbers_of, valid_of
 from stretto.columns.gathering import Gatherer
@@ -25,6 +25,7 @@ from stretto.engines.rows import structure as s
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.encoding import Encoder
 from stretto.engines.rows.failing import (
+    POSITION_WORD,
     ROW_WORD,
     ROWS,
     SMALL_TABLE,
@@ -349,6 +350,8 @@ class RowRun:
                 Scratch(state.registers, state.edge, state.position, state.limit, *arrays), self.failed,
             )  # fmt: skip
             status = read(work, linking, ended, reached, walks, self.registers, self.out)
+            if status == PAUSED:
+                continue
             if status == OUTPUT_FULL and self.out.slot.size < FEW:
                 self.out = t.roomier(self.out)
                 continue
@@ -386,7 +389,10 @@ class RowRun:
             kept &= keys[:, START_WORD] == start
         for column, is_row in rows_of(self.related, keys):
             kept &= ~is_row | (rows.ordinal[np.where(is_row, keys[:, column], 0)] >= rows.ordinal[start])
-        kept, size = roomy(kept, keys[:, -1] == start, self.failed.used.size)
+        kept, size = roomy(kept, keys[:, -1] == start, self.failed)
+        if not size:
+            self.registers[s.FAULT] = s.CROWDED
+            raise self._refused()
         self._put_failed(keys[kept], size)
 
     def _put_failed(self, keys: I64, size: int) -> None:
@@ -608,7 +614,8 @@ class RowRun:
         self.keys.load(section.sub("keys"))
         self._make_room_for_partitions()
         self.encoder.load(section.sub("encoder"))
-        self.rows, self.late, self.reached = section.count("rows"), section.count("late"), section.measure("reached")
+        self.rows, self.late = section.count("rows"), section.count("late")
+        self.reached = section.measure("reached", whole=self.rules.window >= 0)
         table = section.table("held")
         self.held = [table.cast(self._nothing(0).schema)]
         self._make_room(table.num_rows)
@@ -626,6 +633,7 @@ class RowRun:
         if earlier:
             return
         keys = section.numbers("failed").reshape(-1, self.failed.key.shape[1])
+        self._check_failed(keys)
         self._put_failed(keys, max(self.least, 1 << (2 * keys.shape[0] + 2).bit_length()))
 
     def _check(self, section: Section) -> None:
@@ -649,6 +657,16 @@ class RowRun:
             below = size if kind in ROWS else self.related.ranks.size if kind in LABELS else None
             if below is not None and ((held < -1) | (held >= max(1, below))).any():
                 raise ValueError("a condition reads a row, or the variable of one, that is not there")
+
+    def _check_failed(self, keys: I64) -> None:
+        """Raise unless configurations that failed are of rows that are held, and of positions that there are."""
+        named = (ROW_WORD, START_WORD, -1) if self.related.by_start else (ROW_WORD, -1)
+        rows = keys[:, named]
+        position = keys[:, POSITION_WORD]
+        fits = ((rows >= 0) & (rows < self.size)).all()
+        fits &= ((position >= 0) & (position < max(1, self.program.automaton.variable.size))).all()
+        if not fits or any((keys[is_row, column] >= self.size).any() for column, is_row in rows_of(self.related, keys)):
+            raise ValueError("what failed is of a row, or of a position, that is not there")
 
     def _check_partitions(self, section: Section, after: I64) -> None:
         """Raise unless rows are numbered one by one in their partitions, which stand at rows of their own."""

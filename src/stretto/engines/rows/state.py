@@ -67,7 +67,8 @@ class Given(NamedTuple):
 AT = 8  #: the place in the work
 LINKED = 9  #: whether the row at that place is linked
 SLOTS = 10  #: slots in the output
-REGISTERS = 11
+WORK = 11  #: configurations that failed since the kernel paused
+REGISTERS = 12
 
 
 T = TypeVar("T", Rows, Parts)

@@ -33,15 +33,14 @@ MOST = 7  #: so many configurations of one match may fail
 WAYS = 8  #: configurations of this match that failed
 DEAD = 9  #: in a window that seeks: no match begins before this row, but near the begin of a frame
 TRIED = 10  #: … rows at which a match was sought in vain
-VAIN = 11  #: configurations that failed of starts that had no match
+WORK = 11  #: configurations that failed since the kernel paused
 WALK_REGISTERS = 12
 
 #: Rows at which a window may seek a match in vain.
 MOST_TRIED = 1 << 32
 
-#: So many configurations may fail of starts without a match, and so many more for each row.
-MOST_VAIN = 1 << 32
-MOST_VAIN_BY_ROW = 1 << 14
+#: A kernel pauses when so many configurations have failed, which takes well below a second, so that ^C acts soon.
+PAUSE_AFTER = 1 << 16
 
 # Faults.
 NO_TARGET = 1  #: AFTER MATCH SKIP TO a variable that holds no row
@@ -49,7 +48,7 @@ TO_START = 2  #: AFTER MATCH SKIP TO the first row of the match
 INTEGERS = 3  #: an integer left 64 bits in a condition
 SOUGHT = 4  #: a window seeks too long
 ASTRAY = 5  #: too many configurations of one match failed
-VAINLY = 6  #: … of all starts together, for so many rows
+CROWDED = 6  #: … more than the memory holds
 
 # What a register is in the key of a configuration that failed; else a row of which this column is read.
 AS_IS = -1

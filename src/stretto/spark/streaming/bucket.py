@@ -373,7 +373,7 @@ class Bucket(AnyBucket):
             there = {self.settings.time, *self.held.column_names}
             check_columns(self.held, {name: kind for name, kind in self.run.attributes.items() if name in there})
         values = Section({"passed": None} | header)
-        passed = values.measure("passed")
+        passed = values.measure("passed", whole=True)
         self.changed, self.passed = values.flag("changed"), None if passed is None else int(passed)
 
 
