@@ -280,3 +280,16 @@ def test_notes_leave_counts_alone() -> None:
 def test_snapshots_of_sets_with_and_without_totals_are_told_apart() -> None:
     with pytest.raises(stretto.SnapshotError, match="the options differ"):
         new().restore(new(totals=False).snapshot())
+
+
+@pytest.mark.parametrize(("unit", "since"), [("s", 253_402_300_810), ("ns", 1_000_000_001)])
+def test_patterns_that_add_up_hold_from_times_that_python_does_not_have(unit: str, since: int) -> None:
+    """Times beyond the year 9999, and of nanoseconds."""
+    kind = pa.timestamp(unit)
+    patterns = PatternSet({"type": "string", "ts": kind}, time="ts", totals=True, output="positions")
+    query = "SELECT COUNT(*) AS n FROM S WHERE A ; B WITHIN 5 seconds EVERY EVENT"
+    patterns.change([stretto.Change("ab", query, since=pa.scalar(since, kind))])
+    times = pa.array([since, since + 1], pa.int64()).cast(kind)
+    found = patterns.push(pa.table({"type": ["A", "B"], "ts": times}))
+    assert found.column("since").cast(pa.int64()).to_pylist() == [since]
+    assert found.column("totals").to_pylist() == [[("n", "1")]]

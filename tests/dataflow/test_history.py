@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stretto.dataflow import Dataflow, stream
-from stretto.dataflow.run import history
+from stretto.dataflow.run import events, history
+from stretto.dataflow.run.events import Outputs
 from stretto.dataflow.run.history import settled
-from stretto.errors import DataError
+from stretto.dataflow.run.rows import each
+from stretto.errors import DataError, LimitError
 from tests.conftest import cases
 
 Rows = list[list[int]]
@@ -79,3 +84,41 @@ def test_the_history_of_an_output() -> None:
     flow.run_until_idle()
     with pytest.raises(DataError, match="output 'least': the history has begun before"):
         flow.history("least")
+
+
+def _outputs(rows: np.ndarray) -> np.ndarray:
+    return Outputs(rows.shape[1], grows=False).events(rows)
+
+
+@pytest.mark.parametrize("width", [5, 12])
+@pytest.mark.parametrize(
+    ("what", "sign"), [(settled, 1), (_outputs, 1), (_outputs, -1)], ids=["history", "insertions", "retractions"]
+)
+def test_copies_take_no_more_memory_than_is_asked_for(
+    what: Callable[[np.ndarray], Any], sign: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that occur often become rows of their own: what they take on the way is told before, and refused where it is not there."""
+    asked = []
+
+    def noted(rows: np.ndarray, times: np.ndarray, words: int) -> np.ndarray:
+        asked.append(8 * int(times.sum()) * words)
+        return each(rows, times, words)
+
+    monkeypatch.setattr(history, "each", noted)
+    monkeypatch.setattr(events, "each", noted)
+
+    def many(weight: int) -> np.ndarray:
+        return np.array([[1, 9, sign * weight, 0, *range(width - 4)]], np.int64)
+
+    what(many(2))  # what is compiled at the first call takes memory, too
+    asked.clear()
+    tracemalloc.start()
+    try:
+        what(many(20_000))
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert asked[0] / 2 < taken < asked[0] + (1 << 18)
+    monkeypatch.setattr("stretto.dataflow.run.rows.available", lambda: 128 << 20)
+    with pytest.raises(LimitError, match="distinct\\(\\) keeps each row once"):
+        what(many(-(-(66 << 20) // (asked[0] // 20_000))))

@@ -33,7 +33,7 @@ from stretto.dataflow.run.messages import Data, Definite, External, Message, Spe
 from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
 from stretto.dataflow.run.values import Strings
 from stretto.dataflow.run.vertex import Vertex
-from stretto.errors import OptionError
+from stretto.errors import LimitError, OptionError
 from stretto.times import FOREVER
 from tests.conftest import cases
 
@@ -436,6 +436,20 @@ def test_recognizing_a_query_blocks_and_is_refused_in_loops() -> None:
     )
     with pytest.raises(OptionError, match=r"the loop 'r' goes through Recognize AFA: a matcher looks back in time"):
         Dataflow(r=looped)
+
+
+@pytest.mark.parametrize("name", ["recognize an automaton", "recognize a query"])
+def test_events_that_occur_too_often_for_a_matcher_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matcher takes some times the memory of the rows: what is not there is told before."""
+    monkeypatch.setattr("stretto.dataflow.run.rows.available", lambda: 128 << 20)
+    one = bench(OUTSIDE[name](), set())
+
+    def read() -> None:
+        hand(one, 0, Data(batch(row(1, FOREVER, 0, 0, weight=300_000))))
+        hand(one, 0, Definite(5))
+
+    with pytest.raises(LimitError, match=r"1 rows occur 300,000 times together"):
+        read()
 
 
 # ---- S3

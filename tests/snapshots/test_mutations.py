@@ -71,6 +71,13 @@ WORDS = [
     ("clause", "run.row.registers", 24, FAR),
     ("reach", "1.operator.left", 3, -1),
     ("recognize", "1.operator.waiting", 2, 1 << 31),
+    # More numbers of one pattern's run than there are, so that it has those of the next one; and a run that is not there.
+    ("adding-patterns", "run.records:<i8:size", 1, 156),
+    ("adding-patterns", "run.records:<i8:of", 2, 3),
+    # A start of partial matches at an event that has not come, or after a later start.
+    ("adding-patterns", "run.records:<i8", 63, FAR),
+    ("matcher-totals-events", "records", 5, FAR),
+    ("matcher-totals-events", "records", 4, 59),
 ]
 
 #: The same of the header: a path to a value, and a value that it cannot have.
@@ -91,6 +98,16 @@ VALUES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("automaton", ("arcs", 3, "when"), True),
     ("automaton", ("rows",), -1),
     ("automata-patterns", ("pending", 0, 1), 0),
+    ("automata-patterns", ("pending", 0, 0), "x"),
+    ("adding-patterns", ("active", 0, 3), True),
+    ("adding-patterns", ("active", 0, 4), "x"),
+    ("adding-patterns", ("counts", "late"), None),
+    ("adding-patterns", ("counts", "visited"), 1.5),
+    ("adding-patterns", ("finished",), 2),
+    ("adding-patterns", ("last",), 1e300),
+    ("adding-patterns", ("disabled",), {"all": 0}),
+    # A place that only events have that a match to come may not name any more.
+    ("adding-patterns", ("own", 1, "places", "first"), 16),
     ("reach", ("1", "definite"), []),
     ("reach", ("1", "turn"), True),
     ("reach", ("loop0", "earliest"), "x"),

@@ -727,15 +727,17 @@ class PatternSet:
         self._first = None  # nobody knows what came before
         # many patterns hold from the same times on
         running.load(section, self._compiled, cache(self._instant))
-        counts = values["counts"]
-        running.rows = counts["rows"]
-        running.gone.update({name: counts[name] for name in ("visited", "triggers")})
-        self._late, self._late_changes = counts["late"], counts["late_changes"]
+        counts = Section(values["counts"])
+        running.rows = counts.count("rows")
+        running.gone.update({name: counts.count(name) for name in ("visited", "triggers")})
+        self._late, self._late_changes = counts.count("late"), counts.count("late_changes")
         self._last, self._punctuation = self._instant(values["last"]), self._instant(values["punctuation"])
-        self._life.finished = values["finished"]
+        self._life.finished = section.flag("finished")
 
     def _instant(self, number: int | float | None) -> Instant | None:
-        return None if number is None else Instant.numbered(number, self._kind)
+        """A time of a snapshot."""
+        known = Section({"time": number}).measure("time")
+        return None if known is None else Instant.numbered(known, self._kind)
 
     def _identity(self) -> dict[str, Any]:
         """What a state depends on beside its patterns."""

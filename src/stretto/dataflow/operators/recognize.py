@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stretto.budget import Budget
 from stretto.dataflow.node import Groups, Node, S, Unary, payload_type
 from stretto.dataflow.operators.lifetime import Lifetime
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.kept import rows_of
-from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, empty
+from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, each, empty
 from stretto.dataflow.run.values import Strings, arrays, words
-from stretto.errors import LimitError, OptionError
+from stretto.errors import OptionError
 from stretto.events import Schema
 from stretto.frame import Section
 from stretto.languages.afa.builder import AFA
@@ -219,13 +218,15 @@ class Recognizer(Operator):
         #: Events that wait for their punctuation.
         self.waiting = empty(PAYLOAD + len(node.input.schema))
         self._due = empty(self.width)
+        #: What an event takes as a row, in order, as columns and in the matcher.
+        self._words = 4 * self.waiting.shape[1] + 16
 
     def receive(self, port: int, rows: Rows) -> Rows:
         """Matches that begin or cease to be, where the matcher revises; else events wait."""
         if self.revises:
-            each = self._one_by_one(rows, np.abs(rows[:, WEIGHT]))
-            signs = np.sign(each[:, WEIGHT]).astype(np.int8)
-            return self._rows(self._matcher.push(self._table(each).append_column("sign", pa.array(signs))))
+            changes = each(rows, np.abs(rows[:, WEIGHT]), self._words)
+            signs = np.sign(changes[:, WEIGHT]).astype(np.int8)
+            return self._rows(self._matcher.push(self._table(changes).append_column("sign", pa.array(signs))))
         self.waiting = np.concatenate([self.waiting, rows])
         return empty(self.width)
 
@@ -237,7 +238,7 @@ class Recognizer(Operator):
             events = combined(self.waiting)
             ready = events[events[:, VS] < time]
             self.waiting = events[events[:, VS] >= time]
-            ready = self._one_by_one(ready, np.maximum(ready[:, WEIGHT], 0))
+            ready = each(ready, np.maximum(ready[:, WEIGHT], 0), self._words)
             ready = ready[np.argsort(ready[:, VS], kind="stable")]
             parts = [self._matcher.push(self._table(ready))] if len(ready) else []
             if time == FOREVER:
@@ -248,19 +249,6 @@ class Recognizer(Operator):
     def due(self) -> Rows:
         found, self._due = self._due, empty(self.width)
         return found
-
-    def _one_by_one(self, rows: Rows, times: Rows) -> Rows:
-        """Rows as often as they are there.
-
-        Raises
-        ------
-        LimitError
-            They take more memory than a result may.
-        """
-        budget, count = Budget(), int(times.sum())
-        if not budget.holds(count, 8 * rows.shape[1] * count):
-            raise LimitError(f"{self.label}: {count:,} events, equal ones included, go over the budget of {budget}")
-        return np.repeat(rows, times, axis=0)
 
     def _table(self, rows: Rows) -> pa.Table:
         columns = arrays(rows, self.node.input.schema, PAYLOAD, self.strings)

@@ -153,7 +153,8 @@ class Outputs:
         changes = combined(np.concatenate([self.owed, changes]))
         added = changes[changes[:, WEIGHT] > 0]
         if len(added) and added[:, WEIGHT].max() > 1:
-            added = each(added, added[:, WEIGHT])
+            # Beside three copies, the index has room for two.
+            added = each(added, added[:, WEIGHT], 5 * added.shape[1])
             added[:, WEIGHT] = 1
         made = added.copy()
         made[:, NEW] = NEVER
@@ -165,7 +166,8 @@ class Outputs:
             self.index.append(added)
             return made
         if taken[:, WEIGHT].min() < -1:
-            taken = each(taken, -taken[:, WEIGHT])
+            # What is shortened and what is owed have room for two each, are copied, and are looked at again.
+            taken = each(taken, -taken[:, WEIGHT], 14 * taken.shape[1])
             taken[:, WEIGHT] = -1
         # In the order of time, so that what comes and goes again and again is found at once.
         both = np.concatenate([added, taken])

@@ -68,7 +68,8 @@ def _summed(changes: Rows, hashed: np.ndarray) -> Rows:
         raise ValueError("more is taken back than there was")
     # Copies begin and end like brackets: those of a depth belong together, in the order of time.
     size = np.abs(steps)
-    first = each(np.cumsum(size) - size, size)
+    # Nine words are those of a step and of its order; two steps are a row.
+    first = each(np.cumsum(size) - size, size, 9 + changes.shape[1])
     within = np.arange(len(first)) - first
     depth = np.repeat(np.minimum(after, after - steps), size) + within
     row, times, group = (np.repeat(one, size) for one in (row, times, group))

@@ -128,18 +128,18 @@ def combined(rows: Rows, since: int = NEVER) -> Rows:
     return counted(rows[: consolidate(rows, len(rows), identity, table, since)])
 
 
-def each(rows: Rows, times: Rows) -> Rows:
-    """Rows, each so many times one after the other.
+def each(rows: Rows, times: Rows, words: int) -> Rows:
+    """Rows, each so many times one after the other; ``words``: how many one of them takes on its way through the caller.
 
     Raises
     ------
     LimitError
-        There are more than the memory holds.
+        They take more than half of the memory there is.
     """
     count = float(times.sum(dtype=np.float64))
-    need = count * 8 * (rows.shape[1] if rows.ndim > 1 else 1)
+    need = count * 8 * words
     # Each step comes here, and the system is asked by reading files.
-    if need > SMALL and (there := available()) is not None and need > there / 4:
+    if need > SMALL and (there := available()) is not None and need > there / 2:
         raise LimitError(
             f"{len(rows):,} rows occur {count:,.0f} times together, which takes {need / 2**30:,.1f} GiB as events of their own: "
             "distinct() keeps each row once"

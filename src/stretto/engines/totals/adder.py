@@ -243,7 +243,7 @@ class Adder:
         """Take over, from the beginning, what :meth:`save` wrote of a run."""
         self.telling.load(section)
         bases = 1 if self.telling.bases is None else len(self.telling.bases)
-        self.state.load(section.sub("numbers"), 0, np.zeros(0, np.int64), bases)
+        self.state.load(section.sub("numbers"), 0, np.zeros(0, np.int64), bases, 0)
         own = section.sub("seen")
         count = own.numbers("position", least=0, below=run.rows, rising=True).size
         own.numbers("base", size=count, least=0, below=max(1, bases))

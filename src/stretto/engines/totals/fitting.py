@@ -7,10 +7,11 @@ from stretto.engines.totals.structure import I64
 
 
 @jit
-def misfit(words: I64, columns: int, partitions: int, states: int, groups: int, apart: bool) -> int:
+def misfit(words: I64, columns: int, partitions: int, states: int, groups: int, least: int, below: int) -> int:
     """The first place in packed records that names no partition, state or group there is, or ends too early; −1: none. O(records).
 
-    ``apart``: starts are told apart, and no entry has a later one than the last cell.
+    ``least``, ``below``: where the starts lie, if they are told apart: they rise, and no entry has a later one than the last cell.
+    They are equal if all starts are one.
     """
     at = 0
     while at < words.size:
@@ -19,12 +20,17 @@ def misfit(words: I64, columns: int, partitions: int, states: int, groups: int, 
         entries, cells = words[at + 2], words[at + 3]
         if not (0 <= entries <= words.size and 0 <= cells <= words.size - at - 4):
             return int(at + 2)
-        at += 4 + cells
+        at += 4
+        if least < below:
+            for cell in range(at, at + cells):
+                if not least <= words[cell] < below or (cell > at and words[cell] <= words[cell - 1]):
+                    return int(cell)
+        at += cells
         last = words[at - 1]
         for _ in range(entries):
             if 3 + columns * cells > words.size - at or not 0 <= words[at] < states or not 0 <= words[at + 1] < groups:
                 return int(at)
-            if apart and cells and words[at + 2] > last:
+            if least < below and cells and words[at + 2] > last:
                 return int(at + 2)
             at += 3 + columns * cells
     return -1

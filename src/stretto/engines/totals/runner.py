@@ -368,7 +368,10 @@ class TotalsRunner(Intake):
         )
         self.telling.load(section)
         bases = self.telling.bases
-        self.state.load(section, partitions, states, partitions if bases is None else len(bases))
+        self.state.load(section, partitions, states, partitions if bases is None else len(bases), self.rows)
+        begins = self.live()
+        if begins.size and not 0 <= begins[0] <= begins[-1] < self.rows:
+            raise ValueError("a match begins with an event that has not come")
         program.refresh()
 
 

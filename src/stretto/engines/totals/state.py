@@ -245,7 +245,7 @@ class State:
         blocks = self.sums.block[groups][:, np.newaxis] + np.arange(size)
         arrays["panes"] = self.store.ints[blocks].ravel()
 
-    def load(self, section: Section, partitions: int, states: I64, bases: int) -> None:
+    def load(self, section: Section, partitions: int, states: I64, bases: int, rows: int) -> None:
         """Take over what :meth:`save` wrote.
 
         Parameters
@@ -258,6 +258,8 @@ class State:
             The number here of each state of the automaton.
         bases
             How many groups by keys there are.
+        rows
+            How many events have come.
         """
         arrays = {name: section.numbers(name) for name in SAVED}
         registers = section.numbers("registers", size=s.REGISTERS)
@@ -283,8 +285,11 @@ class State:
             self._place_groups()
         self.fit_partitions(max(1, partitions))
         words, renamed = arrays["records"], np.arange(max(1, partitions))
-        named, apart = s.HIGHEST if self.vary else groups, bool(self.plan.scope[s.APART])
-        if (place := misfit(words, self.columns, renamed.size, states.size, named, apart)) >= 0:
+        named = s.HIGHEST if self.vary else groups
+        # Starts are panes of windows, or numbers of events.
+        starts = (s.LOWEST, s.HIGHEST) if self.extent == s.OF_WINDOW else (0, max(1, rows))
+        starts = starts if self.plan.scope[s.APART] else (0, 0)
+        if (place := misfit(words, self.columns, renamed.size, states.size, named, *starts)) >= 0:
             raise ValueError(f"'records' holds {words[place]} at place {place}")
         while unpack(words, renamed, states, self.plan, self.store, self.head, self.registers) != _jit.DONE:
             self.grow(_jit.GROW_ARENA)

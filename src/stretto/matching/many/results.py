@@ -394,8 +394,7 @@ def _form(piece: Matches, sources: Sequence[Source]) -> Hashable:
     assert totals is not None
     names = tuple(one.name for one in totals.items)
     types = tuple(column.type for column in (*piece.totals.groups, *piece.totals.items))
-    since = None if source.since is None else source.since.as_py()
-    return totals.scope, names, types, since, piece.totals.window is None, piece.known is None
+    return totals.scope, names, types, source.since, piece.totals.window is None, piece.known is None
 
 
 def _sorted_rows(pieces: Sequence[Matches]) -> Matches:

@@ -474,7 +474,10 @@ class Running:
                 raise ValueError(f"pattern {name!r} has the state {number}")
             part = compiled(name, text, language)
             off = values.get("disabled", {}).get(name)
-            version = Version(name, part, instant(since), off=off, measure=measured)
+            if not isinstance(off, str | None):
+                raise ValueError(f"pattern {name!r} was switched off because of {off!r}")
+            measure = Section({"measure": measured}).measure("measure")
+            version = Version(name, part, instant(since), off=off, measure=measure)
             if slotted:
                 _check_automaton(name, part, slotted[1])
                 if type(slotted[0]) is not int or not 0 <= slotted[0] < MOST_SLOTS:

@@ -42,8 +42,12 @@ def apart(section: Section) -> list[Section]:
         if not key.endswith(":of"):
             continue
         whole = key.removesuffix(":of")
-        name = whole.rpartition(":")[0]
-        stops = np.cumsum(arrays[whole + ":size"])
-        for number, part in zip(arrays[key], np.split(arrays[whole], stops[:-1]), strict=True):
-            runs[int(number)].arrays[name] = part
+        name, total = whole.rpartition(":")[0], arrays[whole].size
+        sizes = section.numbers(whole + ":size", least=0, below=total + 1)
+        stops = np.cumsum(sizes)
+        if not sizes.size or stops[-1] != total:
+            raise ValueError(f"'{whole}' holds {total} numbers, which are not those of its runs")
+        numbers = section.numbers(key, size=sizes.size, least=0, below=len(runs), rising=True)
+        for number, part in zip(numbers.tolist(), np.split(arrays[whole], stops[:-1]), strict=True):
+            runs[number].arrays[name] = part
     return runs
