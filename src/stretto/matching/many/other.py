@@ -162,22 +162,20 @@ class OtherRun(AroundRun):
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
         self.run.load(section.sub("run"))
-        self._places.load(section.sub("places"), self.run.rows)
-        if self._oldest < self._places.first:
-            raise ValueError("a match to come may hold an event that has no place any more")
+        self._places.load(section.sub("places"), self.run.rows, self._oldest)
 
 
 class _Places:
     """Of the events of a run, by their numbers there: positions in the stream, and times."""
 
     def __init__(self) -> None:
-        self.first = 0  #: the number of the first that is kept
+        self._first = 0  # the number of the first that is kept
         self._count = self._kept = 0
         self._position = np.zeros(1, np.int64)
         self._time: NDArray[Any] = np.zeros(1, np.int64)
 
     def __getitem__(self, numbers: Any) -> Any:
-        return self._position[numbers - self.first]
+        return self._position[numbers - self._first]
 
     def placed(self, piece: Matches) -> Matches:
         """Matches whose events are told by their numbers, with positions."""
@@ -189,7 +187,7 @@ class _Places:
 
     def since(self, oldest: int) -> I64:
         """The positions of the events from number ``oldest`` on."""
-        found: I64 = self._position[max(oldest - self.first, 0) : self._count].copy()
+        found: I64 = self._position[max(oldest - self._first, 0) : self._count].copy()
         return found
 
     def add(self, positions: I64, times: NDArray[Any]) -> None:
@@ -209,9 +207,9 @@ class _Places:
 
     def forget(self, oldest: int) -> None:
         """Drop the events before number ``oldest``."""
-        gone = min(max(oldest - self.first, 0), self._count)
+        gone = min(max(oldest - self._first, 0), self._count)
         self._position, self._time = self._position[gone : self._count].copy(), self._time[gone : self._count].copy()
-        self.first += gone
+        self._first += gone
         self._count = self._kept = self._position.size
 
     @property
@@ -221,13 +219,13 @@ class _Places:
 
     def save(self, section: Section) -> None:
         """Write the events that are kept."""
-        section.values["first"] = self.first
+        section.values["first"] = self._first
         section.arrays |= {"position": self._position[: self._count], "time": self._time[: self._count]}
 
-    def load(self, section: Section, rows: int) -> None:
-        """Take over what :meth:`save` wrote of a run that was handed so many events."""
-        self.first = section.count("first", most=rows)
+    def load(self, section: Section, rows: int, oldest: int) -> None:
+        """Take over what :meth:`save` wrote of a run that was handed so many events, of which it may name those from ``oldest`` on."""
+        self._first = section.count("first", most=min(rows, oldest))
         self._position, self._time = section.numbers("position", least=0, rising=True), section.arrays["time"].copy()
-        if not self._position.size == self._time.size == rows - self.first:
+        if not self._position.size == self._time.size == rows - self._first:
             raise ValueError("there are not as many places as events")
         self._count = self._kept = self._position.size
