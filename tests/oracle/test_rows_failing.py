@@ -236,7 +236,7 @@ def test_a_long_search_pauses(stream: bool, kernel: str, monkeypatch: pytest.Mon
 def test_failures_that_the_memory_does_not_hold(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of other starts are forgotten first; where those of one match are too many, the error says so before memory is taken."""
     table = walk(60)
-    monkeypatch.setattr(failing, "SMALL", 0)
+    monkeypatch.setattr(failing, "UNASKED", 0)
     monkeypatch.setattr(failing, "SMALL_TABLE", 1)
     clause = "PATTERN (A B*? C) DEFINE C AS p >= 1.2 * A.p AND s = A.s"
     clause = f"MATCH_RECOGNIZE (PARTITION BY g ORDER BY i MEASURES FIRST(i) AS b {clause})"

@@ -38,7 +38,7 @@ from stretto.engines.rows.interpreter import (
 )
 from stretto.engines.rows.structure import AS_IS, BESIDE_COLUMN, FLAG, I64, KEYS, Bits
 from stretto.engines.shared.scalar import real, word
-from stretto.memory import SMALL, available
+from stretto.memory import available
 
 # The words of a key before those of registers …
 ROW_WORD = 0
@@ -59,6 +59,9 @@ LARGEST_TABLE = 1 << 23
 
 #: A table of fewer slots doubles when it is full: each time that one is cleared costs some hundred calls.
 SMALL_TABLE = 1 << 12
+
+#: A table of no more bytes grows without that the system is asked, which is done by reading files.
+UNASKED = 1 << 20
 
 #: Registers that hold rows.
 ROWS = (FIRST_ROW, LAST_ROW, ANY_ROW, LEAST_ROW, GREATEST_ROW)
@@ -470,8 +473,7 @@ def roomy(kept: Bits, own: Bits, failed: Failed) -> tuple[Bits, int]:
 def there_is_room(size: int, failed: Failed) -> bool:
     """Whether a table of so many slots, beside one that it takes the place of, takes at most half of the memory that is left."""
     need = size * (8 * failed.key.shape[1] + 1)
-    # The system is asked by reading files.
-    return need <= SMALL or (there := available()) is None or need <= there // 2
+    return need <= UNASKED or (there := available()) is None or need <= there // 2
 
 
 def table_of(programs: Programs, keys: I64, size: int) -> Failed:
