@@ -104,7 +104,7 @@ class _Places:
         section.arrays |= {"begin": self._begin, "position": self._position}
 
     def load(self, section: Section, rows: int, oldest: int) -> None:
-        """Take over what :meth:`save` wrote of a run that was handed so many pairs, of which it may name those from ``oldest`` on."""
+        """Take over what :meth:`save` wrote of a run that was handed so many pairs, and may name those from ``oldest`` on."""
         self._begin = section.numbers("begin", least=0, below=max(1, rows), rising=True)
         self._position = section.numbers("position", size=self._begin.size, least=0, rising=True)
         self._kept = self._begin.size

@@ -223,7 +223,7 @@ class _Places:
         section.arrays |= {"position": self._position[: self._count], "time": self._time[: self._count]}
 
     def load(self, section: Section, rows: int, oldest: int) -> None:
-        """Take over what :meth:`save` wrote of a run that was handed so many events, of which it may name those from ``oldest`` on."""
+        """Take over what :meth:`save` wrote of a run that was handed so many events, and may name those from ``oldest`` on."""
         self._first = section.count("first", most=min(rows, oldest))
         self._position, self._time = section.numbers("position", least=0, rising=True), section.arrays["time"].copy()
         if not self._position.size == self._time.size == rows - self._first:
