@@ -162,7 +162,9 @@ class OtherRun(AroundRun):
     def load(self, section: Section) -> None:
         """Take over what :meth:`save` wrote."""
         self.run.load(section.sub("run"))
-        self._places.load(section.sub("places"), self.run.rows, self._oldest)
+        rows = self.run.rows
+        # What a window alone says of what may be named goes by numbers that need not rise.
+        self._places.load(section.sub("places"), rows, self._oldest if self.run.oldest is None else rows)
 
 
 class _Places:
