@@ -135,16 +135,12 @@ class Programs(NamedTuple):
     fails: Bits  #: of each position: a match may fail behind it
     read: I64  #: of each read: its register
     stands: I64  #: … and what that is in the key of a configuration that failed
-    left: (
-        I64  #: … and which of the values it is that are left out of keys, as conditions get harder with them; −1: none
-    )
+    left: I64  #: … and which value it is of those left out of keys, with which conditions get harder; −1: none
     harder: I64  #: of each of these values: its read
     rising: Bits  #: … conditions get harder the smaller it is
     real: Bits  #: … it is a double
-    limits_begin: (
-        I64  #: a condition of position p compares such values as ``limits[limits_begin[p]:limits_begin[p + 1]]`` say
-    )
-    limits: I64  #: which value, with what kind of thing, its number, whether that holds where both are equal
+    limits_begin: I64  #: position p's condition has the comparisons ``limits[limits_begin[p]:limits_begin[p + 1]]``
+    limits: I64  #: which value is compared, with what, the number of that, whether it holds where both are equal
     reads: Bits  #: (positions, values): a position's condition reads the value
     by_number: bool  #: a condition reads the number of the match
     by_start: bool  #: … the first row's time (WITHIN), or it depends on where the frame begins
@@ -173,9 +169,7 @@ class Scratch(NamedTuple):
     registers: I64  #: (rows of the match so far + 1, registers)
     edge: I64  #: of each row of the match so far: the follower to try next
     position: I64
-    limit: (
-        I64  #: … of the values that are left out of keys, no better ones have a match, as far as followers have failed
-    )
+    limit: I64  #: … no better values left out of keys than these have a match, as far as followers have failed
     stack: I64
     known: Bits
     faults: I64  #: (1, 1): an integer left 64 bits
