@@ -483,8 +483,8 @@ def check_set_of_shapes(seed: int) -> int:
                     one = PatternSet(events.schema, output="positions", **options).restore(one.snapshot())
             found += one.finish().to_pylist()
         except StrettoError as error:
-            found.append(f"{type(error).__name__}: {error}")
-        return found
+            return [*patterns.in_order(found), f"{type(error).__name__}: {error}"]
+        return patterns.in_order(found)
 
     right = given(False)
     with eager(choose.one_of([0, 0, 3])):
