@@ -111,3 +111,15 @@ def test_what_is_asked_needs_no_listing() -> None:
     given = events("A" + "B" * 50, v=[0, *range(50)])
     (row,) = rows(query, given)
     assert row == {"count": 2**50 - 1, "sum_b_v": 2**49 * (50 * 49 // 2), "min_b_v": 0, "max_b_v": 49}
+
+
+def test_snapshots_with_events_without_a_key() -> None:
+    """Strict contiguity reads events that have no key: no match holds them, and a snapshot with them is restored."""
+    query = "PATTERN SEQ(A a, B b) WHERE strict_contiguity { [k] } WITHIN 8 [t] RETURN TOTAL COUNT(*) AS n EVERY EVENT"
+    given = events("ABAB", k=[None, "x", "x", "x"])
+    matcher = stretto.Matcher(query, schema=given.schema, time="t")
+    found = []
+    for at in range(given.num_rows):
+        found += matcher.push(given.slice(at, 1)).to_pylist()
+        matcher = stretto.Matcher(query, schema=given.schema, time="t").restore(matcher.snapshot())
+    assert [(row["k"], row["n"]) for row in found] == [("x", 1)]

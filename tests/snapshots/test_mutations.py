@@ -60,6 +60,10 @@ WORDS = [
     ("automata-patterns", "run.events.fields:<i8", 36, 1704067223999999),
     # An event that a run has selected is called one that a negation keeps.
     ("matcher-absence", "nodes.label", 17, 2),
+    # An event whose window ended before, which is cleaned while partial matches begin with it.
+    ("automata-patterns", "run.events.fields:<i8", 74, 1048576),
+    ("automata-patterns", "run.events.fields:<i8", 2, 1704067277999990),
+    ("automaton", "events.fields", 2, -1),
     # An event that a partial match begins with is not among those that are kept.
     ("automata-patterns", "history.positions", 0, 35),
     # A child on the left that has left the window, which no collection leaves.

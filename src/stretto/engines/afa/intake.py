@@ -122,6 +122,11 @@ class AfaIntake:
                 found[at] = int(value)
         return found
 
+    @staticmethod
+    def over(times: I64, window: int) -> I64:
+        """When the windows of events of these times end."""
+        return np.where(times > s.FOREVER - window, s.FOREVER, times + window)
+
     def _read(self, table: pa.RecordBatch, changes: Changes, rows: I64 | None) -> Batch:
         """The operations of a batch. Raises before anything changes."""
         roles, count = self.roles, table.num_rows
@@ -136,7 +141,7 @@ class AfaIntake:
             until = self._times(table.slice(0, count), roles.until, nulls=True)
             re = until if known is None else np.where(known, until, s.FOREVER)
         elif self.window is not None:
-            re = np.where(le > s.FOREVER - self.window, s.FOREVER, le + self.window)
+            re = self.over(le, self.window)
         part = np.zeros(count, np.int64)
         if self.keys is not None:
             part = self._partitions(table)

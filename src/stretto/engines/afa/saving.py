@@ -162,6 +162,11 @@ def _load_events(run: AfaStepping, section: Section, old: I64, new: I64) -> None
         raise ValueError("events are of no row")
     if (same & ((le[1:] < le[:-1]) | ((le[1:] == le[:-1]) & (seq[1:] <= seq[:-1])))).any():
         raise ValueError("events of a partition are not in order")
+    if run.roles.until is None:
+        ends = X[slots, s.RE]
+        wrong = (ends < le) | np.append(same & (ends[1:] < ends[:-1]), False)
+        if wrong.any() or (run.window is not None and (ends != run.over(le, run.window)).any()):
+            raise ValueError("events end at other times than their windows")
     X[slots[1:], s.PREV] = np.where(same, slots[:-1], s.NIL)
     X[slots[:-1], s.BEHIND] = np.where(same, slots[1:], s.NIL)
     X[1, s.PREV] = X[count, s.BEHIND] = s.NIL

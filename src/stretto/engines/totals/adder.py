@@ -246,7 +246,8 @@ class Adder:
         self.state.load(section.sub("numbers"), 0, np.zeros(0, np.int64), bases, 0)
         own = section.sub("seen")
         count = own.numbers("position", least=0, below=run.rows, rising=True).size
-        own.numbers("base", size=count, least=0, below=max(1, bases))
+        # Under strict contiguity there are events without a key, of group −1, which no match holds.
+        own.arrays["base"] = np.maximum(own.numbers("base", size=count, least=-1, below=max(1, bases)), 0)
         own.numbers("pane", size=count, ordered=True)
         self.state.registers[t.EVENTS] = count
         self._seen = _with_room(self._seen, count)
