@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 # Every process of a test would compile the same sources again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo studio wheel test test-all check bench site format clean
+.PHONY: help demo studio wheel dist test test-all check bench site format clean
 # The lanes of test-all, each by itself `make test-NAME`. No name may hold a space, and .ci/run takes one a day.
 KILLS := $(addprefix kills-,ceql sase clause totals ahead afa current patterns dataflow)
 LANES := uncompiled checked seeds seeds-uncompiled fuzz spark versions cluster $(KILLS) kafka delta benchmarks browser wheel
@@ -22,6 +22,7 @@ PICTURE ?= out/delay_chain.png
 help:
 	@echo "make demo       complex events in a year of flights, on local Spark; draws $(PICTURE)"
 	@echo "make studio     the studio's page, into the package (docs/studio.md); make wheel: a wheel, in dist/"
+	@echo "make dist       what is published, in dist/: this platform's wheel, the pure one, and the sources (docs/releasing.md)"
 	@echo "make test       the tests to run before each commit: compiled, with Spark, a tenth of the random cases"
 	@echo "make test-all   test and all lanes, each by itself a make test-NAME:"
 	@echo "                  uncompiled        kernels interpreted, with branch coverage and its floor"
@@ -87,6 +88,14 @@ STRETTO_KERNELS ?= build/kernels
 wheel: $(VENV)/.stamp
 	test -z "$(STRETTO_KERNELS)" || $(BIN)/python packaging/kernels.py $(STRETTO_KERNELS)
 	STRETTO_KERNELS=$(abspath $(STRETTO_KERNELS)) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+# All that is published, of one version.
+dist: $(VENV)/.stamp
+	rm -rf dist
+	$(MAKE) --no-print-directory wheel
+	$(MAKE) --no-print-directory wheel STRETTO_KERNELS=
+	$(BIN)/python -m hatchling build -t sdist -d dist
+	ls -l dist
 
 # What one runs before each commit. What is left out here is a lane of its own below.
 test: $(VENV)/.stamp

@@ -1,7 +1,8 @@
 """Who compiles the kernels of a machine: one process for each group of them, which others wait for or go on without.
 
-A group is what one engine needs beside what all need. When its kernels lie in the cache, a file says so; a lock on another
-file, which ends with its process, says that somebody is at it.
+A group is what one engine needs beside what all need. ``ORDER BY`` and ``SAMPLE``, and totals over SASE+, take as much again and have
+groups of their own. When a group's kernels lie in the cache, a file says so; a lock on another file, which ends with its process,
+says that somebody is at it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ log = logging.getLogger("stretto")
 #: The groups, by the modules whose kernels they hold; ``"tecs"`` holds those of all other modules.
 GROUPS = {
     "timeouts": ("stretto.engines.nfab.partial", "stretto.engines.timed.partial"),
+    "nfab-choosing": ("stretto.engines.nfab.picking",),
+    "nfab-totals": ("stretto.engines.nfab.adding",),
     "nfab": ("stretto.engines.nfab", "stretto.matching.returns"),
     "afa": ("stretto.engines.afa",),
     "timed": ("stretto.engines.timed",),
@@ -33,6 +36,7 @@ GROUPS = {
     "rows": ("stretto.engines.rows",),
     "latest": ("stretto.engines.latest",),
     "totals": ("stretto.engines.totals",),
+    "tecs-choosing": ("stretto.engines.tecs.picking", "stretto.engines.shared.foremost"),
     "tecs": ("stretto",),
 }
 

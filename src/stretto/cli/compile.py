@@ -23,7 +23,7 @@ def compile_kernels(
         list[str] | None,
         typer.Argument(
             help="tecs (CEQL), nfab (SASE+), latest (EQL), rows (MATCH_RECOGNIZE), timed (gaps), timeouts, totals (counts and sums), "
-            "afa, dataflow; all if none is named.",
+            "afa, dataflow; tecs-choosing and nfab-choosing (ORDER BY, SAMPLE), nfab-totals (RETURN TOTAL); all if none is named.",
             metavar="ENGINE",
         ),
     ] = None,
