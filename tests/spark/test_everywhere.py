@@ -129,9 +129,8 @@ def test_what_is_missing_is_said(far: Any, tmp_path: Path) -> None:
         stretto.spark.register(far)
 
 
-@CLUSTER
-def test_workers_have_only_what_is_sent(far: Any) -> None:
-    from stretto import _jit
+def seen_by_workers(far: Any) -> list[Any]:
+    """From where workers import stretto, and the files of their caches of kernels, each once a task."""
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pathlib import Path
@@ -142,18 +141,51 @@ def test_workers_have_only_what_is_sent(far: Any) -> None:
         for _ in batches:
             pass
         cache = Path(_jit.CACHE_DIRECTORY)
-        kernels = str(sum(1 for _ in cache.rglob("*.nbc")))
-        yield pa.RecordBatch.from_pydict(
-            {"package": [stretto.__file__], "cache": [str(cache.resolve())], "kernels": [kernels]}
-        )
+        files = [str(path.relative_to(cache)) for path in cache.rglob("*") if path.suffix in (".nbc", ".lock")]
+        kind = pa.list_(pa.string())
+        columns = {"package": [stretto.__file__], "cache": [str(cache.resolve())], "files": pa.array([files], kind)}
+        yield pa.RecordBatch.from_pydict(columns)
+
+    found = far.range(8, numPartitions=8).mapInArrow(look, "package string, cache string, files array<string>")
+    return list(found.collect())
+
+
+@CLUSTER
+def test_workers_have_only_what_is_sent(far: Any) -> None:
+    from stretto import _jit
 
     df = far.createDataFrame([("A", 1)], "type string, t int")
     assert stretto.spark.match(df, "SELECT * FROM S WHERE A", time="t").count() == 1  # which sends the kernels
-    seen = far.range(8, numPartitions=8).mapInArrow(look, "package string, cache string, kernels string").collect()
+    seen = seen_by_workers(far)
     assert all(f"{cluster.ARCHIVE}/stretto/__init__.py" in row.package for row in seen)
     assert len({row.cache for row in seen}) > 1
     assert all(Path(row.cache) != Path(_jit.CACHE_DIRECTORY).resolve() for row in seen)
-    assert all(int(row.kernels) > 20 for row in seen) or not cluster.COMPILED
+
+
+@CLUSTER
+@pytest.mark.skipif(not cluster.COMPILED, reason="kernels run as Python")
+def test_workers_compile_no_kernel(far: Any) -> None:
+    """They have those that were sent and no others, and none has looked for somebody who compiles: that leaves a lock."""
+    from stretto import _jit
+
+    df = far.createDataFrame(events(5).to_pandas(), "type string, t bigint, n bigint, k string, v double").repartition(
+        4
+    )
+    for query in (
+        *QUERIES.values(),
+        "SELECT * FROM S WHERE A ; B+ GAP 5 [t] ; NOT C PARTITION BY [k] WITHIN 10 [t]",
+        "SELECT COUNT(*), SUM(B[v]) FROM S WHERE A ; B+ PARTITION BY [k] WITHIN 5 [t] EVERY 5 [t]",
+        "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 5 [t] ORDER BY SUM(B[v]) LIMIT 1",
+    ):
+        stretto.spark.match(df, query, time="t", sequence="n").count()
+    sequence = "sequence by k with maxspan=5s [A where true] [B where v > 1]"
+    stretto.spark.match(df, sequence, language="eql", time="t", sequence="n", time_unit="s").count()
+    here = Path(_jit.CACHE_DIRECTORY)
+    sent = {str(path.relative_to(here)) for path in here.rglob("*.nbc") if not path.parent.name.startswith("condition")}
+    assert len(sent) > 80
+    for row in seen_by_workers(far):
+        kernels = {file for file in row.files if not file.startswith("condition")}
+        assert kernels == sent, row.cache
 
 
 @CLUSTER
