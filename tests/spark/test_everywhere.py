@@ -177,9 +177,9 @@ def test_workers_compile_no_kernel(far: Any) -> None:
         "SELECT COUNT(*), SUM(B[v]) FROM S WHERE A ; B+ PARTITION BY [k] WITHIN 5 [t] EVERY 5 [t]",
         "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 5 [t] ORDER BY SUM(B[v]) LIMIT 1",
     ):
-        stretto.spark.match(df, query, time="t", sequence="n").count()
+        stretto.spark.match(df, query, **COLUMNS).count()
     sequence = "sequence by k with maxspan=5s [A where true] [B where v > 1]"
-    stretto.spark.match(df, sequence, language="eql", time="t", sequence="n", time_unit="s").count()
+    stretto.spark.match(df, sequence, language="eql", **COLUMNS).count()
     here = Path(_jit.CACHE_DIRECTORY)
     sent = {str(path.relative_to(here)) for path in here.rglob("*.nbc") if not path.parent.name.startswith("condition")}
     assert len(sent) > 80
