@@ -132,7 +132,8 @@ class ListedChoice(Choice):
         super().load(section, run)
         count = int(self.picker.registers[k.EVENTS])
         groups = 1 if self.groups is None else len(self.groups)
-        self._group = section.numbers("group", size=count, least=0, below=max(1, groups))
+        # Under strict contiguity there are events without a key, of group −1, which no match holds.
+        self._group = np.maximum(section.numbers("group", size=count, least=-1, below=max(1, groups)), 0)
         says = section.numbers("says", size=len(self._parts) * count, least=0, below=1 << self._bits)
         self._says = says.reshape(len(self._parts), count)
         for number, part in enumerate(self._parts):
