@@ -31,7 +31,7 @@ help:
 	@echo "                  seeds-uncompiled  all random cases, interpreted: many more where each would be compiled"
 	@echo "                  fuzz              mistyped queries, and random queries over random tables for FUZZ_MINUTES=10"
 	@echo "                  spark             all of Spark, all random cases, sessions of all kinds"
-	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions"
+	@echo "                  versions          batch and streams with each PySpark of tests/spark/versions; the oldest Numba"
 	@echo "                  cluster           batch and streams on executors that share nothing, and are killed"
 	@echo "                  kills-ceql, …     a continuous query of that kind killed at random moments, many times; kills: of all kinds"
 	@echo "                  kafka, delta      against a real broker; against Delta tables"
@@ -156,7 +156,15 @@ $(VENV)/pyspark-%/.stamp: tests/spark/versions/%.txt tests/spark/versions/common
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-test-versions: $(VENV)/.stamp $(VERSIONS:%=$(VENV)/pyspark-%/.stamp)
+# Numba's internals are used in one package, stretto._jit: what it does with them is tested, with code that is compiled by it.
+$(VENV)/numba-oldest/.stamp: tests/numba/oldest.txt pyproject.toml $(VENV)/.stamp
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+test-versions: $(VENV)/.stamp $(VERSIONS:%=$(VENV)/pyspark-%/.stamp) $(VENV)/numba-oldest/.stamp
+	@echo "== test-versions: the oldest Numba"
+	STRETTO_COMPILE=now $(VENV)/numba-oldest/bin/python -m pytest tests/test_bundle.py tests/test_compiling.py tests/test_match.py
 	@echo "== test-versions: batch and streams with PySpark $(VERSIONS)"
 	$(BIN)/stretto compile
 	@failed=; for version in $(VERSIONS); do \

@@ -25,6 +25,12 @@ def test_the_recipe_of_conda_is_the_project() -> None:
     assert recipe["about"]["summary"] == PROJECT["description"]
 
 
+def test_the_oldest_numba_is_tested() -> None:
+    (need,) = (line for line in PROJECT["dependencies"] if line.startswith("numba>="))
+    pinned = (ROOT / "tests/numba/oldest.txt").read_text().splitlines()
+    assert f"numba=={need.removeprefix('numba>=').partition(',')[0]}.0" in pinned
+
+
 def test_wheel_and_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are built from the tree as it is, without anything of the network."""
     build = pytest.importorskip("hatchling.build", reason="hatchling is not installed")
