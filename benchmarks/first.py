@@ -3,6 +3,7 @@
 Each side runs the funnel of ``benchmarks/users`` over a Parquet file twice in a process of its own: the first answer is counted from
 the start of Python, imports and all; the second is what a further call takes. ``--python`` names an interpreter with an installed
 wheel, as users have it; its caches are empty each time. Processor seconds are those of the process and its children.
+pycer (CORE in C++) reads no files: Python reads it the same events from CSV, and makes an object of each.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyarrow.csv
 import pyarrow.parquet as pq
 
+from benchmarks.peers import launch
 from benchmarks.users.suite import CASES, clicks
 
 FUNNEL = CASES["cases"]["funnel"]
@@ -50,6 +53,26 @@ def answer():
 import chdb
 def answer():
     return int(str(chdb.query(CHDB + " SETTINGS max_threads = 1", "CSV")).strip())
+""",
+    "pycer": """
+import atexit, csv, os, re, sys
+import pycer
+KINDS = ("view", "cart", "buy")
+def answer():
+    server = pycer.PyOfflineServer()
+    declared = ", ".join(f"EVENT {kind} {{ k:int, ts:primary_time }}" for kind in KINDS)
+    stream = server.declare_stream("CREATE STREAM S { " + declared + " }")
+    ids = {kind.name: kind.id for kind in stream.events_info}
+    server.add_query(QUERY)
+    events = []
+    with open(EVENTS.replace("parquet", "csv"), newline="") as file:
+        for row in csv.DictReader(file):
+            if row["type"] in ids:
+                at = pycer.PyIntValue(int(row["ts"]))
+                events.append(pycer.PyEvent(ids[row["type"]], [pycer.PyIntValue(int(row["k"])), at], at))
+    server.send_events(events)
+    return len(set(re.findall(r"attributes: .(\\d+)", server.get_output())))
+atexit.register(lambda: (sys.stdout.flush(), os._exit(0)))  # its threads end with the process
 """,
     "PySpark, a count": """
 from pyspark.sql import SparkSession
@@ -100,6 +123,13 @@ def measured(python: str, code: str, events: Path) -> dict[str, float]:
     return {"count": count, "first": at - began, "processor": spent - own, "second": second}
 
 
+def _interpreter(side: str, options: argparse.Namespace) -> str:
+    """The Python that has what a side needs."""
+    if side == "pycer":
+        return str(launch.prepare())
+    return str(options.spark_python if "Spark" in side else options.python)
+
+
 def main() -> int:
     """Show a table of all sides."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.first", description=__doc__)
@@ -112,12 +142,14 @@ def main() -> int:
     print("| side | first answer, s | of the processor, s | second answer, s | keys |\n|---|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.parquet"
-        pq.write_table(clicks(options.events, max(1, options.events // 100), 100), events, row_group_size=1 << 20)
+        table = clicks(options.events, max(1, options.events // 100), 100)
+        pq.write_table(table, events, row_group_size=1 << 20)
+        pyarrow.csv.write_csv(table, events.with_suffix(".csv"))
         for side in options.sides or SIDES:
-            python = options.spark_python if "Spark" in side else options.python
             try:
+                python = _interpreter(side, options)
                 runs = [measured(python, SIDES[side], events) for _ in range(options.repeat)]
-            except RuntimeError as error:
+            except (RuntimeError, launch.PeerUnavailableError) as error:
                 print(f"| {side} | {str(error).splitlines()[-1]} | | | |")
                 continue
             least = {name: min(run[name] for run in runs) for name in runs[0]}
