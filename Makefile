@@ -156,7 +156,7 @@ $(VENV)/pyspark-%/.stamp: tests/spark/versions/%.txt tests/spark/versions/common
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-# Numba's internals are used in one package, stretto._jit: what it does with them is tested, with code that is compiled by it.
+# Numba's internals are used in one module, stretto._jit.internals: what it does with them is tested, with code that is compiled by it.
 $(VENV)/numba-oldest/.stamp: tests/numba/oldest.txt pyproject.toml $(VENV)/.stamp
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<

@@ -24,10 +24,10 @@ pytestmark = pytest.mark.skipif(
 #: A small kernel of the package is called; how often something was compiled.
 CALL = """
 import numpy as np
-from stretto import _jit
+from stretto._jit import internals
 compiled = []
-before = _jit._Compiler._compile_core
-_jit._Compiler._compile_core = lambda self, *given: compiled.append(self.py_func.__name__) or before(self, *given)
+before = internals._Compiler._compile_core
+internals._Compiler._compile_core = lambda self, *given: compiled.append(self.py_func.__name__) or before(self, *given)
 from stretto.engines.tecs.collect import states_in
 states_in(np.zeros(0, np.int64), np.zeros(1, np.bool_))
 print(compiled)

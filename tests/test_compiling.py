@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from stretto import _jit
-from stretto._jit import background
+from stretto._jit import background, internals
 from tests.conftest import COMPILED, compiling, interpreting
 
 TOLD = "stretto compiles kernels for this machine, once: seconds for a plain query, up to a minute for all that an engine does\n"
@@ -39,7 +39,7 @@ FIRST = """
 import gc, json, sys
 import stretto
 from stretto import _jit
-from stretto._jit import background
+from stretto._jit import background, internals
 from stretto.cli.compiling import EVENTS
 
 class Child:
@@ -65,7 +65,7 @@ def outcome():
     return [rows.to_pylist(), *(stretto.match(one, EVENTS.append_column("d", d), time="ts").to_pylist() for one in queries)]
 
 def used():
-    return sorted({one.py_func.__name__ for one in gc.get_objects() if isinstance(one, _jit._Kernel) and one._there})
+    return sorted({one.py_func.__name__ for one in gc.get_objects() if isinstance(one, internals._Kernel) and one._there})
 
 first = str(outcome()), used()
 """
@@ -109,7 +109,7 @@ def test_what_is_inlined_has_no_code_of_its_own() -> None:
     assert _mix(state, word) == expected, "Python may call it all the same"
     _hash(np.arange(9, dtype=np.uint64), 2, 9)
     for code in (found.library for found in _mix.overloads.values()):
-        assert isinstance(code, _jit._Part)
+        assert isinstance(code, internals._Part)
         assert code.get_pointer_to_function(code.name) == 0
 
 

@@ -54,15 +54,15 @@ CALL = """
 import functools, json, time
 import pyarrow as pa
 import stretto
-from stretto import _jit
+from stretto._jit import internals
 events = pa.table({{"type": ["A", "B", "A", "B"], "v": [1, 2, 3, 4], "k": ["x", "x", "y", "y"], "ts": [1, 2, 3, 4]}})
 match = functools.partial(stretto.match, events=events, time="ts")
-compiled, before = [], _jit._Compiler._compile_core
+compiled, before = [], internals._Compiler._compile_core
 def counted(self, *given):
     if not self._is_part:  # parts are of a query's conditions
         compiled.append(self.py_func.__name__)
     return before(self, *given)
-_jit._Compiler._compile_core = counted
+internals._Compiler._compile_core = counted
 {}
 rows = found.num_rows if isinstance(found, pa.Table) else len(found)
 print(json.dumps([rows, compiled, time.process_time()]))

@@ -1,0 +1,158 @@
+"""Functions that are made when a query is read, or that are the user's own: conditions that kernels call."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config
+
+from stretto._jit.internals import CACHE_DIRECTORY, Condition, signature_of
+
+
+def generated(
+    function: ast.FunctionDef,
+    helpers: Mapping[str, Any],
+    *,
+    numbers: int,
+    matrices: int,
+    own: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compile a function that was made as a syntax tree, for kernels to call through its address.
+
+    It takes int64 ``numbers`` and then C-contiguous int64 ``matrices``, and gives an int64. ``helpers`` are what its names
+    stand for beside its parameters: ``{name: function}``. Compiled code is kept on disk by the text of the function, so that
+    the next process with the same query only loads it; with functions of the user's ``own``, by name, it is not. In a process
+    functions of one text are one.
+    """
+    signature = signature_of(numbers, matrices)
+    modules = sorted({(value.__module__, name) for name, value in helpers.items()})
+    imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
+    tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
+    text = ast.unparse(tree) + "\n"
+    if bool(CACHE_DIRECTORY) and not own and not config.DISABLE_JIT:
+        return _kept(text, function.name, signature)
+    return _held(text, function.name, signature, tuple((own or {}).items()))
+
+
+@lru_cache(maxsize=256)
+def _kept(text: str, name: str, signature: Any) -> Condition:
+    """The function of a text; loading its code once more would take 10 ms, and workers run a plan for many buckets."""
+    return Condition(getattr(_module(text), name), signature, keeps=True)
+
+
+@lru_cache(maxsize=256)
+def _held(text: str, name: str, signature: Any, own: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
+    """The function of a text that calls these, in this process only."""
+    space: dict[str, Any] = dict(own)
+    exec(compile(text, "<condition>", "exec"), space)
+    made: Callable[..., Any] = space[name]
+    return made if config.DISABLE_JIT else Condition(made, signature, keeps=False)
+
+
+def compiled_by_user(function: Callable[..., Any], *, raises: bool = False) -> Any:
+    """A user's function, for Numba to compile when code calls it; ``raises``: as Python does, also where it divides by zero."""
+    if config.DISABLE_JIT:
+        return function
+    return numba.njit(error_model="python" if raises else "numpy", nogil=True)(function)
+
+
+def interprets() -> bool:
+    """Whether Numba is switched off, so that kernels always run as Python."""
+    return bool(config.DISABLE_JIT)
+
+
+def result_kind(function: Any, kinds: tuple[str, ...]) -> str:
+    """What a function of :func:`compiled_by_user` gives for arguments of some kinds: ``int``, ``float`` or ``bool``.
+
+    Raises
+    ------
+    TypeError
+        It does not compile, or gives something else.
+    """
+    checked = numba.core.registry.CPUDispatcher(
+        getattr(function, "py_func", function), targetoptions={"nopython": True}
+    )
+    found = _result(checked, tuple(_KINDS[kind] for kind in kinds))
+    if _kind(found) not in _KINDS:
+        raise TypeError(f"it gives {found}, not a number or a truth value")
+    return _kind(found)
+
+
+def result_of_tuples(
+    function: Any, arguments: Sequence[tuple[type, tuple[str, ...]]]
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """What a function of :func:`compiled_by_user` gives for named tuples, each given as its class and the kinds of its fields.
+
+    Returns
+    -------
+    tuple
+        ``int``, ``float``, ``bool``, ``none``, ``tuple`` or Numba's name for anything else; the kinds of a tuple's parts; and
+        their names, if it is a named one.
+
+    Raises
+    ------
+    TypeError
+        It does not compile.
+    """
+    found = _result(
+        function,
+        tuple(
+            numba.types.BaseTuple.from_types(tuple(_KINDS[kind] for kind in kinds), made) for made, kinds in arguments
+        ),
+    )
+    if not isinstance(found, numba.types.BaseTuple):
+        return _kind(found), (), ()
+    return "tuple", tuple(map(_kind, found)), tuple(getattr(found, "fields", ()))
+
+
+_KINDS = {"int": numba.types.int64, "float": numba.types.float64, "bool": numba.types.boolean}
+
+
+def _result(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """The Numba type that a function gives for arguments of some Numba types."""
+    try:
+        function.compile(arguments)
+    except numba.core.errors.NumbaError as error:
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise TypeError(
+            next((line for line in said if not line.startswith("Failed in")), "it does not compile")
+        ) from error
+    return function.overloads[arguments].signature.return_type
+
+
+def _kind(found: Any) -> str:
+    if isinstance(found, numba.types.Boolean):
+        return "bool"
+    if isinstance(found, numba.types.Integer):
+        return "int"
+    if isinstance(found, numba.types.Float):
+        return "float"
+    return str(found)
+
+
+def _module(source: str) -> Any:
+    """A module with this source, in a file of the cache: Numba keeps compiled code by file."""
+    name = "condition_" + hashlib.sha256(source.encode()).hexdigest()[:32]
+    folder = Path(CACHE_DIRECTORY) / "conditions"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.py"
+    if not path.exists():
+        fresh = folder / f"{name}.{os.getpid()}"
+        fresh.write_text(source, encoding="utf-8")
+        fresh.replace(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where Numba looks it up
+    spec.loader.exec_module(module)
+    return module
