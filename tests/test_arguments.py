@@ -7,6 +7,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -259,7 +260,8 @@ def raw_errors(make: Callable[[], Callable[..., Any]], given: dict[str, Any], va
 
 
 @pytest.mark.parametrize("path", CALLS)
-def test_wrong_arguments(path: str) -> None:
+def test_wrong_arguments(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a text may be a file that is written
     make, given = CALLS[path]
     if "fixpoint" in path:  # what the user's function raises is the user's
         values = {told: value for told, value in WRONG.items() if told != "function"}
