@@ -18,8 +18,8 @@ from stretto.languages.afa.builder import make_arc
 from stretto.languages.afa.elements import Steps, positions_of
 from stretto.query.afa import Afa, Emit, Kind
 from stretto.query.evaluate import holds
-from stretto.reference.afa import Event, outputs
 from tests.conftest import cases
+from tests.reference.afa import Event, outputs
 
 
 class Count(NamedTuple):

@@ -22,10 +22,10 @@ from stretto.query.passes.bind import bind
 from stretto.query.passes.bind_rows import bind as bind_clause
 from stretto.query.passes.bind_sase import bind_sase
 from stretto.query.typing import Clock
-from stretto.reference.ceql import evaluate
-from stretto.reference.match_recognize import evaluate as evaluate_clause
-from stretto.reference.sase import evaluate_sase
 from tests.conftest import cases
+from tests.reference.ceql import evaluate
+from tests.reference.match_recognize import evaluate as evaluate_clause
+from tests.reference.sase import evaluate_sase
 
 COLUMNS = ("type", "ts", "sent", "n")
 ROWS = [("A", 0, 0, 1), ("B", 3, 1, 2), ("B", 9, 2, 3), ("A", 10, 9, 1), ("B", 16, 15, 2)]

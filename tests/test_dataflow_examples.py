@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stretto.reference.dataflow import FOREVER, history
 from tests.conftest import COMPILED, size
 from tests.programs import shown
+from tests.reference.dataflow import FOREVER, history
 
 FOLDER = Path(__file__).parents[1] / "examples" / "dataflow"
 

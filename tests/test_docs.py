@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import stretto
+import tests.reference
 from tests.conftest import COMPILED
 
 ROOT = Path(__file__).parents[1]
@@ -124,7 +125,15 @@ def test_the_files_that_contributing_names_are_there() -> None:
 
 
 def modules() -> list[str]:
-    return [stretto.__name__, *(m.name for m in pkgutil.walk_packages(stretto.__path__, "stretto."))]
+    packages = (stretto, tests.reference)
+    return [
+        name
+        for package in packages
+        for name in (
+            package.__name__,
+            *(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+        )
+    ]
 
 
 @pytest.mark.parametrize("name", modules())

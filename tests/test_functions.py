@@ -15,8 +15,8 @@ from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
 from stretto.query import functions
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.sase import evaluate_sase
 from tests.conftest import COMPILED
+from tests.reference.sase import evaluate_sase
 
 
 @pytest.fixture(autouse=True)

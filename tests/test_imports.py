@@ -27,7 +27,6 @@ ROOMS = [
     ["languages"],
     ["matching"],
     ["dataflow"],
-    ["reference"],
     ["asking"],
     ["spark", "connectors", "demo"],
     ["pipelines", "studio"],
@@ -106,6 +105,28 @@ def imported(path: Path, files: set[str]) -> list[str]:
     return sorted(found & files)
 
 
+def test_the_judge_stands_apart() -> None:
+    """No engine reads what conditions on several events mean by definition: the judge of the tests does, and why-not."""
+    definitions = {f"stretto.query.evaluate_{name}" for name in ("sase", "rows", "afa")}
+    readers = {path.parent.name for path in ROOT.rglob("*.py") if definitions & set(imports(path))}
+    assert readers == {"asking"}
+    judge = ROOT.parent.parent / "tests" / "reference"
+    read = {module for path in judge.glob("*.py") for module in imports(path)}
+    assert definitions <= read
+    assert {module for module in read if room(module) == "engines"} <= {
+        "stretto.engines.rows.history"
+    }  # what a condition reads
+    assert not [module for path in ROOT.rglob("*.py") for module in named(path) if module.split(".")[0] == "tests"]
+
+
+def named(path: Path) -> list[str]:
+    """The modules that a file imports, whosever they are."""
+    nodes = statements(path)
+    return [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names] + [
+        node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module
+    ]
+
+
 def test_numba_has_one_door() -> None:
     users = {path.parent.name for path in ROOT.rglob("*.py") if "import numba" in path.read_text(encoding="utf-8")}
     assert users == {"_jit"}
@@ -131,7 +152,7 @@ def test_the_package_imports_what_is_used() -> None:
         "matching.many",
         "matching.revising",
     ]
-    unused += ["reference", "dataflow", "asking", "views", "spark", "pipelines", "studio"]
+    unused += ["dataflow", "asking", "views", "spark", "pipelines", "studio"]
     assert not [name for name in there for module in unused if f"{name}.".startswith(f"stretto.{module}.")]
     assert not there & {"rich", "polars", "pyspark", "matplotlib"}
 

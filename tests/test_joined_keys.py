@@ -15,7 +15,7 @@ from stretto.column_types import with_fields
 from stretto.dataflow import stream
 from stretto.events import Schema
 from stretto.matching.derived import Derived
-from stretto.reference.ceql import evaluate
+from tests.reference.ceql import evaluate
 
 QUERY = "SELECT {} FROM orders, payments, parcels WHERE NEW AS n ; PAID+ AS p ; SENT AS s FILTER p[id > 1] PARTITION BY {} {}"
 JOINED = "orders[id] = payments[order_id] = parcels[of.order]"

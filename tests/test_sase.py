@@ -24,10 +24,10 @@ from stretto.engines.shared.values import Op
 from stretto.errors import DataError, EngineError, OptionError
 from stretto.frame import Section
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.sase import evaluate_sase, returned
 from tests.cases import sase
 from tests.cases.sase import SaseCase, text_of
 from tests.conftest import COMPILED, cases
+from tests.reference.sase import evaluate_sase, returned
 
 STRATEGIES = ("strict_contiguity", "partition_contiguity", "skip_till_next_match", "skip_till_any_match")
 

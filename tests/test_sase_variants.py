@@ -9,8 +9,8 @@ import pytest
 
 import stretto
 from stretto.matching.compiled import compile_query
-from stretto.reference.sase import evaluate_sase
 from tests.conftest import size
+from tests.reference.sase import evaluate_sase
 
 EVENTS = pa.table({"type": list("ABCABACC"), "t": range(8), "v": [1, 5, 2, 3, 4, 1, 9, 3], "k": [1] * 8})
 

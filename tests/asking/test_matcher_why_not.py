@@ -12,9 +12,9 @@ import pytest
 import stretto
 from stretto.query.afa import Emit
 from stretto.query.afa_paths import steps_left
-from stretto.reference.afa import outputs
 from tests.cases import why_afa
 from tests.conftest import cases
+from tests.reference.afa import outputs
 
 SHOP = [
     ("ORDER", 0, 1),

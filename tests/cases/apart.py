@@ -20,7 +20,7 @@ from stretto.matching.call import match
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.sase import evaluate_sase
+from tests.reference.sase import evaluate_sase
 
 __all__ = ["ApartCase", "case", "check"]
 

@@ -13,8 +13,8 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.algebra import nullable
 from stretto.query.passes.bind import BoundQuery
-from stretto.reference.ceql import Match, evaluate
 from tests.cases.choices import Choices, Drawn, Seeded
+from tests.reference.ceql import Match, evaluate
 
 __all__ = ["Case", "case", "check", "drawn", "expected", "rows_of"]
 

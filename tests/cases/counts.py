@@ -20,10 +20,10 @@ from stretto.query.asks.constraints import AnyParsed, Kind
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.ceql import evaluate
-from stretto.reference.eql import evaluate_eql
-from stretto.reference.sase import evaluate_sase
 from tests.cases.why import Case, case
+from tests.reference.ceql import evaluate
+from tests.reference.eql import evaluate_eql
+from tests.reference.sase import evaluate_sase
 
 __all__ = ["Case", "case", "check"]
 

@@ -12,8 +12,8 @@ from stretto.asking.counts import explain
 from stretto.errors import DataError, LimitError
 from stretto.query.afa import Kind
 from stretto.query.afa_paths import beginning
-from stretto.reference.afa import followed
 from tests.cases.why_afa import Case, case, read
+from tests.reference.afa import followed
 
 __all__ = ["Case", "case", "check"]
 

@@ -21,10 +21,10 @@ from stretto.matching.revising import Revising
 from stretto.query.afa import Afa
 from stretto.query.query import Window
 from stretto.query.sase import SaseQuery, Selection
-from stretto.reference.afa import Event, outputs
 from tests.cases import sase, variants
 from tests.cases.sase import SaseCase, text_of
 from tests.cases.sase.engines import found_by
+from tests.reference.afa import Event, outputs
 
 __all__ = ["Found", "afa_of", "case", "check"]
 

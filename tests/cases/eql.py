@@ -13,9 +13,9 @@ from stretto.engines.latest.program import LatestProgram
 from stretto.frame import Section
 from stretto.matching.compiled import Query, compile_query
 from stretto.query.passes.bind_eql import BoundEql
-from stretto.reference.eql import evaluate_eql
 from tests.conformance.adapters import rows_of
 from tests.conformance.vectors import Row
+from tests.reference.eql import evaluate_eql
 
 __all__ = ["Case", "case", "check", "expected"]
 

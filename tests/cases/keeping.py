@@ -17,11 +17,11 @@ from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume
-from stretto.reference.ceql import evaluate
-from stretto.reference.sase import evaluate_sase
 from tests.cases import ceql, sase
 from tests.cases.choices import Seeded
 from tests.cases.sase.engines import found_by
+from tests.reference.ceql import evaluate
+from tests.reference.sase import evaluate_sase
 
 __all__ = ["Case", "case", "case_of_ceql", "case_of_sase", "check"]
 

@@ -16,11 +16,11 @@ from stretto.events import Schema
 from stretto.matching.compiled import compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.ceql import evaluate
-from stretto.reference.sase import evaluate_sase, returned
 from tests.cases import ceql, keeping, variants
 from tests.cases.choices import Seeded
 from tests.cases.sase.queries import SaseCase
+from tests.reference.ceql import evaluate
+from tests.reference.sase import evaluate_sase, returned
 
 __all__ = ["Mixed", "case", "check"]
 

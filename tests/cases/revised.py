@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import stretto
 from stretto.errors import LimitError, OptionError, QueryError, StrettoError
 from stretto.query.passes.bind_totals import BoundTotals
-from stretto.reference.totals import Overflow, Undecided
 from stretto.times import ticks
 from tests.cases import totals
 from tests.cases.choices import Seeded
 from tests.cases.totals import Case
+from tests.reference.totals import Overflow, Undecided
 
 __all__ = ["case", "check"]
 

@@ -18,9 +18,9 @@ from stretto.errors import DataError, QueryError
 from stretto.matching.rows import recognize
 from stretto.query.predicate import attributes
 from stretto.query.row_pattern import BoundRows, Navigation
-from stretto.reference.row_streams import final
 from tests.cases import rows
 from tests.cases.rows import Case
+from tests.reference.row_streams import final
 
 __all__ = ["case", "check", "check_final"]
 

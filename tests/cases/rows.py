@@ -17,8 +17,8 @@ from stretto.languages.match_recognize import parse
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows
-from stretto.reference.match_recognize import evaluate
 from tests.cases.choices import Choices, Drawn, Seeded
+from tests.reference.match_recognize import evaluate
 
 __all__ = ["Case", "answer", "bound", "case", "check", "compared", "drawn", "expected", "pattern_of"]
 

@@ -20,12 +20,12 @@ from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume
-from stretto.reference.ceql import evaluate
-from stretto.reference.sase import evaluate_sase
-from stretto.reference.timeouts import evaluate_timeouts, longest, measure
 from tests.cases import ceql, sase, variants
 from tests.cases.choices import Seeded
 from tests.cases.keeping import Case
+from tests.reference.ceql import evaluate
+from tests.reference.sase import evaluate_sase
+from tests.reference.timeouts import evaluate_timeouts, longest, measure
 
 __all__ = ["Case", "case", "check"]
 

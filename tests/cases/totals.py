@@ -24,9 +24,9 @@ from stretto.query import algebra as a
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
 from stretto.query.totals import Extent
 from stretto.query.windows import Window
-from stretto.reference.totals import Overflow, Part, Undecided, best_of, parts, total_rows
 from tests.cases import ceql, sase, variants
 from tests.cases.choices import Choices, Seeded
+from tests.reference.totals import Overflow, Part, Undecided, best_of, parts, total_rows
 
 __all__ = [
     "Case",

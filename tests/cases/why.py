@@ -26,11 +26,11 @@ from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.ceql import evaluate
-from stretto.reference.eql import evaluate_eql
-from stretto.reference.sase import evaluate_sase
 from tests.cases import ceql, eql, sase, variants
 from tests.cases.sase.queries import text_of
+from tests.reference.ceql import evaluate
+from tests.reference.eql import evaluate_eql
+from tests.reference.sase import evaluate_sase
 
 __all__ = ["Case", "case", "check", "check_event"]
 

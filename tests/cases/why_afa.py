@@ -18,8 +18,8 @@ from stretto.errors import DataError, LimitError
 from stretto.query.afa import Afa
 from stretto.query.asks.afa import AfaChain
 from stretto.query.asks.constraints import Constraint
-from stretto.reference.afa import Event, Insert, outputs
 from tests.cases import afa as of_afa
+from tests.reference.afa import Event, Insert, outputs
 
 __all__ = ["Case", "case", "check", "check_event"]
 

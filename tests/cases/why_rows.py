@@ -21,9 +21,9 @@ from stretto.query.asks.constraints import Constraint
 from stretto.query.asks.rows import RowsChain, as_written
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import MatchNumber, Measure, Navigation, RowQuery, RowsPerMatch, Side
-from stretto.reference.match_recognize import evaluate
 from tests.cases.rows import MOST_STEPS, Case
 from tests.cases.rows import case as of_rows
+from tests.reference.match_recognize import evaluate
 
 __all__ = ["case", "check", "check_event"]
 

@@ -24,10 +24,10 @@ from stretto.query.evaluate import Beyond, bounded, holds, truth
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.cnf import conjuncts
 from stretto.query.typing import is_exact, type_of_operand, typed, typed_operand
-from stretto.reference.ceql import evaluate
-from stretto.reference.sase import evaluate_sase
 from tests.columns.exact_cases import KINDS, TYPES, condition, operand, table
 from tests.conftest import cases
+from tests.reference.ceql import evaluate
+from tests.reference.sase import evaluate_sase
 
 
 def read(text: str) -> p.Predicate:

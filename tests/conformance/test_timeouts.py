@@ -12,10 +12,10 @@ import pytest
 
 import stretto
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.ceql import evaluate
-from stretto.reference.sase import evaluate_sase
-from stretto.reference.timeouts import evaluate_timeouts
 from tests.conformance.vectors import table
+from tests.reference.ceql import evaluate
+from tests.reference.sase import evaluate_sase
+from tests.reference.timeouts import evaluate_timeouts
 
 FOLDER = Path(__file__).parent / "timeouts"
 CASES = [

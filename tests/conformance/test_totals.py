@@ -14,9 +14,9 @@ import pytest
 import stretto
 from stretto.errors import StrettoError
 from stretto.query.passes.bind_totals import BoundBest, BoundTotals
-from stretto.reference.totals import Overflow, Undecided, best_of, parts, total_rows
 from tests.cases.revised import numbered
 from tests.conformance.vectors import table
+from tests.reference.totals import Overflow, Undecided, best_of, parts, total_rows
 
 FOLDER = Path(__file__).parent / "totals"
 CASES = [

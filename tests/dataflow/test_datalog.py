@@ -11,11 +11,11 @@ import pytest
 import stretto
 from stretto.dataflow import Dataflow, constant, datalog, stream
 from stretto.errors import LimitError, OptionError
-from stretto.reference.dataflow import EVER, Event, Span, evaluate, history
-from stretto.reference.dataflow import FOREVER as LAST
 from tests.cases import agree
 from tests.cases import datalog as programs
 from tests.conftest import blocks, cases
+from tests.reference.dataflow import EVER, Event, Span, evaluate, history
+from tests.reference.dataflow import FOREVER as LAST
 
 #: Every program has kernels of its own, which take seconds to compile.
 

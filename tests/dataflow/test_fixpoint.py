@@ -13,8 +13,8 @@ from stretto.dataflow import Dataflow, Stream, fixpoint, fixpoints, stream
 from stretto.dataflow.run.fixpoint import FixpointVertex
 from stretto.dataflow.run.messages import External, Speculative
 from stretto.errors import EngineError, LimitError, OptionError
-from stretto.reference.dataflow import FOREVER, Event, evaluate, history
 from tests.conftest import cases
+from tests.reference.dataflow import FOREVER, Event, evaluate, history
 
 MODES = ("hybrid", "probing", "hwm")
 LINKS = {"src": int, "dst": int}

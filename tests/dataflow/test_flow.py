@@ -15,10 +15,10 @@ from stretto.dataflow import Dataflow, Stream, fixpoint, stream
 from stretto.dataflow.operators import join, reduce
 from stretto.dataflow.run import index
 from stretto.errors import DataError, EngineError, OptionError, QueryError, SnapshotError, StrettoError
-from stretto.reference.dataflow import FOREVER, history
 from tests.cases import agree
 from tests.cases import dataflow as random_plans
 from tests.conftest import cases
+from tests.reference.dataflow import FOREVER, history
 
 LINKS = {"src": int, "dst": int}
 ROW = {"a": int, "b": float, "c": str, "d": bool, "e": pa.timestamp("s")}

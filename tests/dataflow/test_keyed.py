@@ -14,11 +14,11 @@ import stretto
 from stretto.dataflow import Dataflow, Stream, datalog, plan, stream
 from stretto.dataflow.keyed import GROUPS, keyed
 from stretto.errors import DataError, OptionError, QueryError
-from stretto.reference.dataflow import EVER, Event, evaluate
 from tests.cases import dataflow as random_plans
 from tests.cases.dataflow.drawing import built, final_events
 from tests.cases.datalog import SOURCES, program_of, rows_of
 from tests.conftest import cases
+from tests.reference.dataflow import EVER, Event, evaluate
 
 KEY = {"key of groups": pa.string(), "other": pa.int64()}
 GIVEN = [("x", 1), ("x", 2), ("y", 1)]

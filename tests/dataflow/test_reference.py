@@ -7,7 +7,7 @@ import pytest
 
 from stretto.dataflow import Stream, fixpoint, fixpoints, stream
 from stretto.errors import DataError, LimitError
-from stretto.reference.dataflow import FOREVER, Event, Span, before, evaluate, history, settled
+from tests.reference.dataflow import FOREVER, Event, Span, before, evaluate, history, settled
 
 #: The nodes of figure 2 as the bits of section 2: n1 is 1000, n2 is 0100, and so on.
 N1, N2, N3, N4 = 8, 4, 2, 1

@@ -10,9 +10,9 @@ import pytest
 
 import stretto
 from stretto.errors import LimitError
-from stretto.reference.totals import Listed, parts_of, rows_of
 from tests.cases import totals
 from tests.conftest import blocks, cases
+from tests.reference.totals import Listed, parts_of, rows_of
 
 #: Formulas with the variables that hold events of a match, and whether each holds one.
 FORMULAS = (

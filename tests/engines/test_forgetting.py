@@ -14,7 +14,7 @@ from stretto.engines.nfab import runner as nfab
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.sase import evaluate_sase
+from tests.reference.sase import evaluate_sase
 
 SCHEMA = pa.schema([("type", pa.string()), ("name", pa.string()), ("other", pa.string()), ("v", pa.int64())])
 

@@ -13,9 +13,9 @@ from stretto.languages.sql import read_statement
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows
-from stretto.reference.match_recognize import evaluate
 from tests.cases.row_streams import in_order, streamed
 from tests.match_recognize.examples import Example, examples
+from tests.reference.match_recognize import evaluate
 
 ALL = examples()
 

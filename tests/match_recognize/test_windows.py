@@ -15,7 +15,7 @@ from stretto.languages.match_recognize import parse
 from stretto.languages.sql import read_statement
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
-from stretto.reference.match_recognize import evaluate
+from tests.reference.match_recognize import evaluate
 
 EIGHT = pa.table({"id": range(1, 9), "value": [90, 80, 70, 80, 90, 50, 40, 60], "k": ["a"] * 8})
 DEFINE = {"B": "B AS B.value < PREV(B.value)", "C": "C AS C.value > PREV(C.value)"}

@@ -14,10 +14,10 @@ from stretto.languages.afa import Scope, read_fence
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.implication import implies
-from stretto.reference.afa import Insert
 from tests.cases import afa
 from tests.cases.afa.driving import Drive, built
 from tests.conftest import cases
+from tests.reference.afa import Insert
 
 COUNT = cases(150, compiled=400)
 

@@ -14,7 +14,8 @@ import pytest
 
 from stretto.errors import DataError, LimitError, OptionError
 from stretto.query.afa import Afa, Arc, Emit, Kind, UserFunction
-from stretto.reference.afa import (
+from tests.cases.afa.values import automaton, fence
+from tests.reference.afa import (
     AddArc,
     Change,
     Event,
@@ -30,7 +31,6 @@ from stretto.reference.afa import (
     Step,
     outputs,
 )
-from tests.cases.afa.values import automaton, fence
 
 INT = pa.int64()
 CONSUME, EPSILON, IGNORE = Kind.CONSUME, Kind.EPSILON, Kind.IGNORE

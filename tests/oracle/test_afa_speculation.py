@@ -10,11 +10,11 @@ from typing import Any
 
 import stretto
 from stretto.errors import StrettoError
-from stretto.reference.afa import AddArc, Insert, Output, Punctuate, PunctuateArcs, RetireArc, Retract, Revise
 from tests.cases.afa import AfaCase
 from tests.cases.afa import case as drawn
 from tests.cases.afa.driving import Drive, built, misread, pieces, punctuation_of
 from tests.conftest import cases
+from tests.reference.afa import AddArc, Insert, Output, Punctuate, PunctuateArcs, RetireArc, Retract, Revise
 
 COUNT = cases(80, compiled=80)
 SPECULATIONS = (0, 1, 3, 8, math.inf)

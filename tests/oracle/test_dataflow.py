@@ -10,7 +10,6 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, Stream, fixpoint, stream
-from stretto.reference.dataflow import Span, history
 from tests.cases import agree, dataflow
 from tests.cases.dataflow.drawing import (
     Advance,
@@ -27,6 +26,7 @@ from tests.cases.dataflow.drawing import (
     valid,
 )
 from tests.conftest import COMPILED, blocks, cases
+from tests.reference.dataflow import Span, history
 
 #: Of how many plans: conditions and values are compiled for each.
 PLANS = 20 if COMPILED else None

@@ -7,9 +7,9 @@ import random
 import stretto
 from stretto.query.eql import Mode
 from stretto.query.passes.bind_eql import BoundEql
-from stretto.reference.eql import evaluate_eql, pipe_eql
 from tests.cases import agree, eql
 from tests.conftest import cases
+from tests.reference.eql import evaluate_eql, pipe_eql
 
 
 def test_random_cases() -> None:

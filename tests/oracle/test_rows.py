@@ -13,9 +13,9 @@ from stretto.errors import DataError, LimitError, QueryError
 from stretto.languages.match_recognize import parse
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
-from stretto.reference.match_recognize import evaluate
 from tests.cases import agree, rows
 from tests.conftest import blocks, cases
+from tests.reference.match_recognize import evaluate
 
 
 def check(one: rows.Case, _seed: int) -> str:

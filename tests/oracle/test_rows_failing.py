@@ -16,9 +16,9 @@ from stretto.errors import LimitError
 from stretto.languages.match_recognize import parse
 from stretto.matching.rows import recognize
 from stretto.query.passes.bind_rows import bind
-from stretto.reference.match_recognize import evaluate
 from tests.conftest import COMPILED, blocks, cases
 from tests.engines.test_rows_cost import Counting
+from tests.reference.match_recognize import evaluate
 
 PATTERNS = ["A B*? C", "A+ B* C", "(A | B)+ C", "A (B | C)* D", "A B+ (A | C) D", "(A B?)+ C D?", "A B* C B* D"]
 VALUES = [

@@ -12,10 +12,10 @@ from stretto.errors import DataError, LimitError
 from stretto.languages.match_recognize import parse
 from stretto.query import row_pattern as r
 from stretto.query.passes.bind_rows import bind
-from stretto.reference.match_recognize import evaluate
 from tests.cases import agree, rows
 from tests.cases.choices import Seeded
 from tests.conftest import blocks, cases
+from tests.reference.match_recognize import evaluate
 
 
 def words(pattern: str, letters: str, rest: str = "") -> list[str]:

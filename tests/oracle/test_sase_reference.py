@@ -15,14 +15,15 @@ import pytest
 
 from stretto.errors import QueryError
 from stretto.events import Schema
+from stretto.query.evaluate_sase import aggregate
 from stretto.query.passes.bind_sase import bind_sase
 from stretto.query.query import Window
 from stretto.query.sase import WRITTEN, Selection
-from stretto.reference.sase import SaseMatch, aggregate, evaluate_sase, returned
 from tests.cases.sase import SaseCase, sase
 from tests.cases.sase import case as drawn
 from tests.conftest import cases
 from tests.java_stocks import java_stocks
+from tests.reference.sase import SaseMatch, evaluate_sase, returned
 
 STRICT, PARTITION, NEXT, ANY = Selection.STRICT, Selection.PARTITION, Selection.NEXT, Selection.ANY
 EVERY = WRITTEN

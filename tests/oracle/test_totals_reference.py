@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.reference.totals import Overflow, Undecided, best_of, total_rows
+from tests.reference.totals import Overflow, Undecided, best_of, total_rows
 
 NAN = math.nan
 #: A at 0, B at 1, 2 and 4, C at 6: seven choices of B.

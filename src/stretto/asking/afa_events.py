@@ -20,7 +20,7 @@ from stretto.matching.revising import Revising
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, UserFunction
 from stretto.query.asks.constraints import Constraint, Kind, Step
-from stretto.reference.afa import Event, Taken, computation, fulfils, scope
+from stretto.query.evaluate_afa import Event, Taken, computation, fulfils, scope
 from stretto.times import spoken
 
 #: Events of a near match of which the way through the automaton is sought.

@@ -23,14 +23,13 @@ from stretto.query import predicate as p
 from stretto.query.asks.constraints import Constraint, Kind, Step, parts_of
 from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
-from stretto.query.passes.bind import BoundQuery, bind_window, in_words, typed_filter
+from stretto.query.evaluate_sase import failing, holds_in
+from stretto.query.passes.bind import BoundQuery, bind_window, in_words, number, typed_filter
 from stretto.query.passes.bind_eql import BoundEql, typed_condition
 from stretto.query.passes.bind_sase import BoundSase, clock_of
 from stretto.query.sase import Component, Element, Index, Selection
 from stretto.query.typing import Clock, typed
 from stretto.query.windows import BoundWindow, Window
-from stretto.reference.ceql import number, valuations
-from stretto.reference.sase import failing
 
 Bound = BoundQuery | BoundSase
 I64 = NDArray[np.int64]
@@ -404,7 +403,7 @@ class Witness:
             return False
         if isinstance(bound, BoundQuery):
             body = a.fold(one.what, lambda node: typed_filter(node, bound.schema))
-            return bool(valuations(body, [event], bound))
+            return bool(_labelings(body, event, bound))
         return self._fulfils(one, found, at)
 
     def _of_its_key(self, found: Found, at: int) -> bool:
@@ -418,7 +417,7 @@ class Witness:
         chosen[one.variables[0]] = [self.event(at)]
         for part in parts_of(bound.condition):
             named = {bound.parsed.references[name].variable for name in p.attributes(part)}
-            if one.variables[0] in named and chosen.keys() >= named and next(failing(bound, part, chosen, {}), None):
+            if one.variables[0] in named and chosen.keys() >= named and not holds_in(bound, part, chosen, {}):
                 return False
         return True
 
@@ -486,6 +485,23 @@ def _held_by(part: a.Pattern | Sequence[a.Pattern], found: Found) -> set[int]:
         case _:
             parts = part if isinstance(part, Sequence) else a.children(part)
             return {at for one in parts for at in _held_by(one, found)}
+
+
+def _labelings(pattern: a.Pattern, event: Mapping[str, Any], bound: BoundQuery) -> set[frozenset[str]]:
+    """The names under which a formula of one event takes an event, a set for each way to; none: it does not take it."""
+    match pattern:
+        case a.Atom(type=kind, stream=stream):
+            schema, own = bound.schema, bound.parsed.streams[0]
+            own = event[schema.stream] if schema.stream else own
+            fits = (event[schema.type] if schema.type else own) == kind and stream in (None, own)
+            return {pattern.labels} if fits else set()
+        case a.As(body, name):
+            return {labels | {name} for labels in _labelings(body, event, bound)}
+        case a.Filter(body, name, condition):
+            found = _labelings(body, event, bound)
+            return found if holds(condition, event) else {labels for labels in found if name not in labels}
+        case _:
+            return {labels for part in a.children(pattern) for labels in _labelings(part, event, bound)}
 
 
 def _own(one: Constraint, found: Found) -> list[int]:

@@ -19,10 +19,10 @@ from stretto.engines.rows.program import RowProgram
 from stretto.matching.rows import columns_of, sorted_partitions
 from stretto.query.asks.constraints import Constraint, Kind, Step
 from stretto.query.asks.rows import as_written, short
+from stretto.query.evaluate_rows import unfulfilled
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import Anchor, BoundRows, Navigation, RowQuery, parts_of
 from stretto.query.windows import Window
-from stretto.reference.match_recognize import unfulfilled
 from stretto.times import spoken
 
 #: Rows of matches for which a piece of a partition has room at first.

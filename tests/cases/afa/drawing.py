@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from stretto.query import afa_paths
 from stretto.query.afa import Afa, Arc, Emit, Kind, UserFunction
-from stretto.reference.afa import (
+from tests.cases.afa.values import fence, transfer
+from tests.cases.choices import Seeded
+from tests.reference.afa import (
     AddArc,
     Change,
     Insert,
@@ -28,8 +30,6 @@ from stretto.reference.afa import (
     Row,
     Step,
 )
-from tests.cases.afa.values import fence, transfer
-from tests.cases.choices import Seeded
 
 __all__ = ["FUNCTIONS", "GROUP", "AfaCase", "Automaton", "Way", "automaton_of", "case"]
 

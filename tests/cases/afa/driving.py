@@ -15,7 +15,10 @@ import pyarrow as pa
 import stretto
 from stretto.errors import StrettoError
 from stretto.query.afa import Afa, Arc, Kind, UserFunction
-from stretto.reference.afa import (
+from stretto.query.evaluate_afa import steps
+from tests.cases.afa.drawing import FUNCTIONS, AfaCase, Automaton
+from tests.conftest import COMPILED
+from tests.reference.afa import (
     AddArc,
     Change,
     Event,
@@ -31,8 +34,6 @@ from stretto.reference.afa import (
     Step,
     outputs,
 )
-from tests.cases.afa.drawing import FUNCTIONS, AfaCase, Automaton
-from tests.conftest import COMPILED
 
 __all__ = ["Drive", "check", "check_reference", "shown", "shrunk"]
 
@@ -89,15 +90,12 @@ def _searched(replay: Replay) -> Iterator[Output]:
 
 def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
     """The register at the end of every computation that accepts a sequence."""
-    from stretto.reference.afa import _Run
-
-    run = _Run(afa, bag=True)
 
     def there(here: Any, event: Event) -> list[Any]:
         """Where ε-arcs lead to, with whether the last transition is told; each once."""
         found, path = [here], [here]
         while path:
-            for _, after in run.steps(path.pop()[0], event, epsilon=True):
+            for _, after in steps(afa, path.pop()[0], event, epsilon=True):
                 if (after, True) not in found:
                     found.append((after, True))
                     path.append((after, True))
@@ -108,7 +106,7 @@ def _accepted(afa: Any, piece: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
             if at == len(piece) and state in afa.finals and told:
                 yield register
             if at < len(piece):
-                for arc, after in run.steps((state, register), piece[at], epsilon=False):
+                for arc, after in steps(afa, (state, register), piece[at], epsilon=False):
                     # Where an ignored event is not told, an ε-arc back to the state tells it.
                     silent = arc.kind is Kind.IGNORE and afa.finals.get(after[0]) == "on_enter"
                     yield from go(at + 1, (after, not silent))

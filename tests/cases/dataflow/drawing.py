@@ -13,7 +13,7 @@ import pyarrow as pa
 from stretto.dataflow import Stream, fixpoints, plan, stream
 from stretto.dataflow.cycles import cycles, ordered
 from stretto.errors import OptionError
-from stretto.reference.dataflow import FOREVER, Event, settled
+from tests.reference.dataflow import FOREVER, Event, settled
 
 __all__ = [
     "Action",

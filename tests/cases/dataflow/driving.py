@@ -16,7 +16,6 @@ from stretto.dataflow import Dataflow, plan
 from stretto.dataflow.operators import join
 from stretto.dataflow.run.index import Index
 from stretto.errors import DataError, LimitError
-from stretto.reference.dataflow import FOREVER, History, before, evaluate, history
 from tests.cases.dataflow.drawing import (
     TYPES,
     VALUES,
@@ -37,6 +36,7 @@ from tests.cases.dataflow.drawing import (
     rebatched,
     smaller,
 )
+from tests.reference.dataflow import FOREVER, History, before, evaluate, history
 
 __all__ = ["check", "check_nested", "shown", "shrunk"]
 

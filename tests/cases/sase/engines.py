@@ -16,8 +16,8 @@ from stretto.engines.select import program_for
 from stretto.matching.compiled import compile_query
 from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.reference.sase import evaluate_sase
 from tests.cases.sase.queries import SaseCase, text_of
+from tests.reference.sase import evaluate_sase
 
 __all__ = ["check", "found_by", "programs", "rows"]
 

@@ -34,8 +34,8 @@ from stretto.query.sase import (
     SaseQuery,
     Selection,
 )
-from stretto.reference.sase import SaseMatch, evaluate_sase
 from tests.cases.choices import Choices, Seeded
+from tests.reference.sase import SaseMatch, evaluate_sase
 
 __all__ = [
     "SaseCase",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from stretto.reference.afa import Event, outputs
-from stretto.reference.ceql import evaluate
-from stretto.reference.eql import evaluate_eql
-from stretto.reference.sase import evaluate_sase
 from tests.conformance.adapters import in_sequence
 from tests.conformance.vectors import Row, Vector
+from tests.reference.afa import Event, outputs
+from tests.reference.ceql import evaluate
+from tests.reference.eql import evaluate_eql
+from tests.reference.sase import evaluate_sase
 
 SKIPS: dict[str, int] = {}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import ClassVar, Protocol, overload
+from typing import Any, ClassVar, Protocol, overload
 
 import pyarrow as pa
 
@@ -185,6 +186,20 @@ def measure(data_type: pa.DataType) -> Measure | None:
     if types.is_decimal(data_type):
         return Measure(scale=data_type.scale)
     return None
+
+
+def number(value: Any, query: Placed, attribute: str) -> int | float:
+    """An attribute's value in the units of a bound window that measures it."""
+    how = measure(query.schema.attributes[attribute])
+    assert how is not None
+    if isinstance(value, dt.datetime):
+        zero = dt.datetime(1970, 1, 1, tzinfo=value.tzinfo and dt.UTC)
+        return (value - zero) // dt.timedelta(microseconds=1) * (how.unit or 1) // 10**6
+    if isinstance(value, dt.date):
+        return (value - dt.date(1970, 1, 1)).days * 86_400 * (how.unit or 1)
+    if how.scale:
+        return int(value.scaleb(how.scale))
+    return value if how.real else int(value)
 
 
 def check_roles(schema: Schema) -> None:

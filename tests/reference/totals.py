@@ -22,11 +22,11 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.query.evaluate import Beyond, bounded
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import BoundQuery, number
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundBest, BoundScope, BoundTotal, BoundTotals, Panes
 from stretto.query.totals import Extent, Function
-from stretto.reference import ceql, sase
+from tests.reference import ceql, sase
 
 Event = Mapping[str, Any]
 Held = Callable[[str], frozenset[int]]
@@ -257,7 +257,7 @@ def _places(
 
 def _measured(query: BoundQuery | BoundSase, panes: Panes, row: int, rows: Sequence[Event]) -> int:
     if panes.attribute is not None:
-        return int(ceql.number(rows[row][panes.attribute], query, panes.attribute))
+        return int(number(rows[row][panes.attribute], query, panes.attribute))
     own = sase.substreams(query, rows) if isinstance(query, BoundSase) else ceql.substreams(query, rows)
     return next(members.index(row) for members in own if row in members)
 

@@ -26,8 +26,8 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Strategy
 from stretto.query.sase import Component, Part, places
 from stretto.query.windows import Window
-from stretto.reference import ceql, sase
-from stretto.reference.sase import Automaton, Run, matches_of, variants
+from tests.reference import ceql, sase
+from tests.reference.sase import Automaton, Run, matches_of, variants
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from stretto.query.eql import Mode, Pipe, Step
 from stretto.query.evaluate import holds
+from stretto.query.passes.bind import number
 from stretto.query.passes.bind_eql import BoundEql
-from stretto.reference.ceql import number
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]

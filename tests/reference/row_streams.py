@@ -1,7 +1,7 @@
 """Which matches of ``MATCH_RECOGNIZE`` are final when only the first rows of a partition have come: by trying what may come.
 
 A row to come may be any: it may satisfy the condition of each variable or not, and the partition may end before it. What a
-condition reads of rows to come (NEXT) is as open. The definition of all matches (:mod:`stretto.reference.match_recognize`) runs
+condition reads of rows to come (NEXT) is as open. The definition of all matches (:mod:`tests.reference.match_recognize`) runs
 once for each way in which what it asks may be answered; what is final is the beginning that the results of all have in common.
 """
 
@@ -14,7 +14,7 @@ from stretto.engines.rows.history import conjuncts, is_plain
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
 from stretto.query.evaluate import holds
-from stretto.reference.match_recognize import Row, _Match, _ordered, _Partition, _Seen, _with_fields
+from tests.reference.match_recognize import MatchSoFar, Row, Seen, _ordered, _Partition, _with_fields
 
 #: Where a match begins, and its word; ``None``: the row is in no match.
 Item = tuple[int, tuple[tuple[str, bool], ...] | None]
@@ -103,7 +103,7 @@ class _Open(_Partition):
             return
         yield from super()._told(pattern, start, *rest)
 
-    def _holds(self, variable: str, match: _Match) -> bool:
+    def _holds(self, variable: str, match: MatchSoFar) -> bool:
         last = match.start + len(match.word) - 1
         if not self.open.has(last):
             return False
@@ -116,7 +116,7 @@ class _Open(_Partition):
         condition = self.bound.conditions.get(variable)
         for at, part in enumerate(() if condition is None else conjuncts(condition)):
             if last + self._ahead(part) < came:
-                if not holds(part, _Seen(self, match, len(match.word))):
+                if not holds(part, Seen(self.bound, self.rows, match, len(match.word))):
                     return False
             else:
                 plain = is_plain(part, variable, self.query)
@@ -125,12 +125,12 @@ class _Open(_Partition):
                     return False
         return True
 
-    def _comes_true(self, part: Any, last: int, match: _Match, variable: str, at: int, where: Hashable) -> bool:
+    def _comes_true(self, part: Any, last: int, match: MatchSoFar, variable: str, at: int, where: Hashable) -> bool:
         # Where the partition ends before the rows that it reads, it is known.
         if last < len(self.open.came):
             needed = last + self._ahead(part)
             if not self.open.has(len(self.open.came)):
-                return holds(part, _Seen(self, match, len(match.word)))
+                return holds(part, Seen(self.bound, self.rows, match, len(match.word)))
             if needed == len(self.open.came):
                 return self.open.answers.answer(("holds", variable, at, where))
         return self.open.answers.answer(("holds", variable, at, where))

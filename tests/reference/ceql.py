@@ -15,7 +15,6 @@ windows, consumption). It is the judge of the engines' tests, and slow: exponent
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +23,10 @@ import pyarrow as pa
 
 from stretto.query import algebra as a
 from stretto.query.evaluate import holds
-from stretto.query.passes.bind import BoundQuery, Placed
+from stretto.query.passes.bind import BoundQuery, number
 from stretto.query.query import Consume, Strategy
 from stretto.query.windows import Window
-from stretto.reference.keeping import kept
+from tests.reference.keeping import kept
 
 Event = Mapping[str, Any]
 
@@ -274,22 +273,6 @@ def within(query: BoundQuery, stream: Sequence[Event], v: Valuation) -> bool:
         return v.end - v.start <= window.size
     last, first = (number(stream[i][window.attribute], query, window.attribute) for i in (v.end, v.start))
     return bool(last - first <= window.size)
-
-
-def number(value: Any, query: Placed, attribute: str) -> int | float:
-    """An attribute's value in the units of a bound window that measures it."""
-    from stretto.query.passes.bind import measure
-
-    how = measure(query.schema.attributes[attribute])
-    assert how is not None
-    if isinstance(value, dt.datetime):
-        zero = dt.datetime(1970, 1, 1, tzinfo=value.tzinfo and dt.UTC)
-        return (value - zero) // dt.timedelta(microseconds=1) * (how.unit or 1) // 10**6
-    if isinstance(value, dt.date):
-        return (value - dt.date(1970, 1, 1)).days * 86_400 * (how.unit or 1)
-    if how.scale:
-        return int(value.scaleb(how.scale))
-    return value if how.real else int(value)
 
 
 def _kept(strategy: Strategy, own: frozenset[int], others: Iterable[frozenset[int]], start: int, end: int) -> bool:

@@ -18,8 +18,7 @@ SaseMatch(start=1, end=2, bindings=(('a', (1,)), ('b', (2,))))
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, cast
@@ -28,32 +27,22 @@ import pyarrow as pa
 
 from stretto.errors import QueryError
 from stretto.query import predicate as p
-from stretto.query.evaluate import holds, value
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.evaluate import value
+from stretto.query.evaluate_sase import Event, holds_in, read, references_of, stage_of
+from stretto.query.passes.bind import BoundQuery, number
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.cnf import conjuncts
 from stretto.query.sase import (
-    DISTINCT,
-    LIST,
-    Aggregate,
     Component,
-    Element,
     Group,
     Index,
-    Length,
     Part,
-    Range,
     Reference,
     Selection,
     are_paired,
     components_of,
 )
-from stretto.reference.ceql import number
-from stretto.reference.keeping import kept
-
-Event = Mapping[str, Any]
-#: The events that each variable holds, in order.
-Chosen = Mapping[str, Sequence[Event]]
+from tests.reference.keeping import kept
 
 
 @dataclass(frozen=True)
@@ -130,8 +119,8 @@ def returned(query: BoundSase, match: SaseMatch, rows: Sequence[Event]) -> dict[
     chosen = {variable: [rows[i] for i in own] for variable, own in match.bindings}
     found: dict[str, Any] = {}
     for item in query.returns or ():
-        references = _references(query, item.value)
-        result = value(item.value, {name: _read(one, chosen, {}) for name, one in references.items()})
+        references = references_of(query, item.value)
+        result = value(item.value, {name: read(one, chosen, {}) for name, one in references.items()})
         # Computed decimals are doubles.
         real = isinstance(result, Decimal) and pa.types.is_floating(item.type)
         if isinstance(result, int) and pa.types.is_temporal(item.type):
@@ -251,7 +240,7 @@ class Automaton:
         self.place = {row: rank for rank, row in enumerate(members)}
         parts = () if query.condition is None else conjuncts(query.condition)
         there = {one.variable for one in variant} | {one.until.variable for one in variant if one.until is not None}
-        self.parts = [one for one in parts if {ref.variable for ref in _references(query, one).values()} <= there]
+        self.parts = [one for one in parts if {ref.variable for ref in references_of(query, one).values()} <= there]
         self.runs: list[Run] = []
         #: The runs that have selected the event read last.
         self.fresh: list[Run] = []
@@ -304,7 +293,7 @@ class Automaton:
             and all(
                 self.order.get(named.variable, -1) <= last
                 for part in one.conditions
-                for named in _references(self.query, part).values()
+                for named in references_of(self.query, part).values()
             )
         ]
 
@@ -385,14 +374,14 @@ class Automaton:
         chosen = self._chosen(run)
         number = len(chosen[own])
         for part in self.parts:
-            references = _references(self.query, part)
-            moving = [one for one in references.values() if _stage(one) == 1]
+            references = references_of(self.query, part)
+            moving = [one for one in references.values() if stage_of(one) == 1]
             paired = are_paired(moving, self.query.parsed.parts)
             before = {name for name, one in references.items() if getattr(one, "index", None) is Index.BEFORE}
             # What relates a round to the one before is asked from the second one on, and knows the first event of each.
             known = {self.groups.get(references[name].variable) for name in before} if paired else set()
             earlier = {
-                name for name, one in references.items() if not _stage(one) and self.groups.get(one.variable) in known
+                name for name, one in references.items() if not stage_of(one) and self.groups.get(one.variable) in known
             }
             at = self._last(
                 {name: one for name, one in references.items() if not paired or name not in before | earlier}
@@ -402,7 +391,7 @@ class Automaton:
             if self._apart(references) or at[0] != self.order[own] or at[1] == 2 or stage not in stages:
                 continue
             current = {one.variable: number for one in moving} if paired else {own: number} if stage else {}
-            if not _holds(self.query, part, chosen, current):
+            if not holds_in(self.query, part, chosen, current):
                 return False
         return True
 
@@ -418,10 +407,10 @@ class Automaton:
             return True  # another component of the group
         chosen = self._chosen(run)
         for part in self.parts:
-            references = _references(self.query, part)
+            references = references_of(self.query, part)
             at = self._last(references)
             mine = self.groups.get(at[2]) == group if group is not None else at[2] == own.variable
-            if at[1] == 2 and mine and not self._apart(references) and not _holds(self.query, part, chosen, {}):
+            if at[1] == 2 and mine and not self._apart(references) and not holds_in(self.query, part, chosen, {}):
                 return False
         return True
 
@@ -431,9 +420,9 @@ class Automaton:
 
         def known(one: Reference) -> tuple[int, int, str]:
             group = self.groups.get(one.variable)
-            if _stage(one) == 2 and group is not None:
+            if stage_of(one) == 2 and group is not None:
                 return max(at for name, at in self.order.items() if self.groups[name] == group), 2, one.variable
-            return self.order.get(one.variable, -1), _stage(one), one.variable
+            return self.order.get(one.variable, -1), stage_of(one), one.variable
 
         return max(map(known, references.values()), default=(0, 0, self.query.parsed.positive[0].variable))
 
@@ -449,9 +438,11 @@ class Automaton:
             return False
         chosen = {**self._chosen(run), end.variable: [self.rows[row]]}
         own = [
-            part for part in self.parts if end.variable in {r.variable for r in _references(self.query, part).values()}
+            part
+            for part in self.parts
+            if end.variable in {r.variable for r in references_of(self.query, part).values()}
         ]
-        return all(_holds(self.query, part, chosen, {}) for part in own)
+        return all(holds_in(self.query, part, chosen, {}) for part in own)
 
     def _accepts(self, run: Run) -> bool:
         """Whether a run that has just selected an event is a match."""
@@ -515,7 +506,7 @@ class Automaton:
             return False
         chosen = self._chosen(run)
         chosen[negation.component.variable] = [event]
-        return all(_holds(self.query, part, chosen, {}) for part in negation.conditions)
+        return all(holds_in(self.query, part, chosen, {}) for part in negation.conditions)
 
     def _lies(self, negation: Negation, row: int, run: Run, completed: int) -> bool:
         """Whether an event lies where a negated component is."""
@@ -547,25 +538,10 @@ def _is_of(event: Event, component: Component, query: BoundSase) -> bool:
 # ---- Where conditions are placed
 
 
-def _references(query: BoundSase, expression: p.Expression) -> dict[str, Reference]:
-    return {name: query.parsed.references[name] for name in p.attributes(expression)}
-
-
-def _stage(reference: Reference) -> int:
-    """When within its component a reference is known: at begin (0), at take (1), once it is complete (2)."""
-    match reference:
-        case Element(index=Index.ONLY | Index.FIRST):
-            return 0
-        case Element(index=Index.EACH | Index.BEFORE) | Aggregate(range=Range.BEFORE | Range.UP_TO):
-            return 1
-        case _:
-            return 2
-
-
 def _negated(query: BoundSase, part: p.Predicate) -> set[str]:
     """The negated variables that a conjunct names."""
     negated = {one.variable for one in query.parsed.components if one.negated}
-    return negated & {one.variable for one in _references(query, part).values()}
+    return negated & {one.variable for one in references_of(query, part).values()}
 
 
 def _groups(parts: Sequence[Part]) -> dict[str, int | None]:
@@ -595,95 +571,3 @@ def _negations(query: BoundSase, parts: Sequence[p.Predicate], variant: Sequence
         else:
             place += 1
     return found
-
-
-# ---- What conditions say
-
-
-def _holds(query: BoundSase, part: p.Predicate, chosen: Chosen, current: Mapping[str, int]) -> bool:
-    """Whether a conjunct holds; ``current`` says which i is meant where one is being taken, all others mean every i."""
-    return next(failing(query, part, chosen, current), None) is None
-
-
-def failing(
-    query: BoundSase, part: p.Predicate, chosen: Chosen, current: Mapping[str, int]
-) -> Iterator[tuple[dict[str, Any], dict[str, int]]]:
-    """The values of a conjunct's references for which it does not hold, each with the i of its variables."""
-    references = _references(query, part)
-    every = {
-        variable: range(_first_index(references.values(), variable), len(chosen[variable]) + 1)
-        for variable in dict.fromkeys(one.variable for one in references.values() if _stage(one) == 1)
-        if variable not in current
-    }
-    for indices in itertools.product(*every.values()):
-        at = {**current, **dict(zip(every, indices, strict=True))}
-        values = {name: _read(one, chosen, at) for name, one in references.items()}
-        if not holds(part, values):
-            yield values, at
-
-
-def _first_index(references: Iterable[Reference], variable: str) -> int:
-    """The first i for which a conjunct says something: ``a[i-1]`` and ``a[..i-1]`` are there from 2 on."""
-    before = any(
-        one.variable == variable
-        and (getattr(one, "index", None) is Index.BEFORE or getattr(one, "range", None) is Range.BEFORE)
-        for one in references
-    )
-    return 2 if before else 1
-
-
-def _read(reference: Reference, chosen: Chosen, at: Mapping[str, int]) -> Any:
-    """The value of a reference; ``at`` is the i of each variable for which one is meant."""
-    events = chosen[reference.variable]
-    match reference:
-        case Length():
-            return len(events)
-        case Aggregate(function, variable, over, attribute):
-            selected = events
-            if over is not Range.ALL:
-                selected = events[: at[variable] - (over is Range.BEFORE)]
-            return aggregate(function, [1 if attribute is None else event[attribute] for event in selected])
-        case Element(variable, Index.EACH, attribute):
-            return events[at[variable] - 1][attribute]
-        case Element(variable, Index.BEFORE, attribute):
-            return events[at[variable] - 2][attribute]
-        case Element(_, index, attribute):
-            return (
-                events[-1 if index is Index.LAST else 0][attribute] if events else None
-            )  # in RETURN a variable may be missing
-
-
-def aggregate(function: str, values: Iterable[Any]) -> Any:
-    """An aggregate of values in the order of their events, NULLs left out.
-
-    Integers are added exactly, floats from left to right, decimals as floats. NaN among floats makes ``min`` and ``max`` NaN,
-    as it makes their sum.
-
-    >>> [aggregate(one, [3, None, 1]) for one in ("count", "sum", "avg", "min", "max")]
-    [2, 4, 2.0, 1, 3]
-    >>> [aggregate(one, [None]) for one in ("count", "sum", "avg", "min", "max")]
-    [0, None, None, None, None]
-    """
-    if function == LIST:
-        return list(values)
-    known = [one for one in values if one is not None]
-    if function == DISTINCT:
-        return len({"NaN" if one != one else one for one in known})
-    if function == "count":
-        return len(known)
-    if not known:
-        return None
-    if function in ("min", "max"):
-        if any(one != one for one in known):
-            return math.nan
-        return min(known) if function == "min" else max(known)
-    total = _sum(known)
-    return total / len(known) if function == "avg" else total
-
-
-def _sum(known: Sequence[Any]) -> Any:
-    """Plain addition; Python's own ``sum`` corrects the rounding of floats."""
-    total: Any = 0
-    for one in known:
-        total += float(one) if isinstance(one, Decimal) else one
-    return total

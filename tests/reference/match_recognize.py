@@ -19,24 +19,15 @@ rows in the input.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Context, Decimal
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from stretto.errors import DataError, LimitError
-from stretto.query import predicate as p
 from stretto.query import row_pattern as r
-from stretto.query.evaluate import holds, value
-from stretto.query.passes.bind_rows import typed_arguments
-
-Row = Mapping[str, Any]
-
-#: The variables of the rows of a match so far, each with whether it is excluded from what is shown.
-Word = tuple[tuple[str, bool], ...]
+from stretto.query.evaluate import holds
+from stretto.query.evaluate_rows import MatchSoFar, Row, Seen, Word, computed, key_of, rank
 
 MOST_STEPS = 1_000_000
 """Rows that are tried for one match."""
@@ -63,7 +54,7 @@ def evaluate(bound: r.BoundRows, table: pa.Table, *, most_steps: int = MOST_STEP
     rows = [_with_fields(row, bound) for row in table.to_pylist()]
     partitions: dict[Any, list[Row]] = {}
     for row in rows:
-        partitions.setdefault(tuple(_key(row[name]) for name in query.partition_by), []).append(row)
+        partitions.setdefault(tuple(key_of(row[name]) for name in query.partition_by), []).append(row)
     shown: list[Row] = []
     for partition in partitions.values():
         shown += _Partition(bound, _ordered(partition, query.order_by), most_steps).shown()
@@ -82,33 +73,14 @@ def _with_fields(row: Row, bound: r.BoundRows) -> Row:
     return found
 
 
-def _key(cell: Any) -> Any:
-    """What is equal for two cells that are equal as keys."""
-    return "NaN" if isinstance(cell, float) and math.isnan(cell) else (cell,)
-
-
 def _ordered(rows: Sequence[Row], items: Sequence[r.OrderItem]) -> list[Row]:
     found = list(rows)
     for item in reversed(items):
         known = [row for row in found if row[item.column] is not None]
         nulls = [row for row in found if row[item.column] is None]
-        known.sort(key=lambda row: _rank(row[item.column]), reverse=item.descending)
+        known.sort(key=lambda row: rank(row[item.column]), reverse=item.descending)
         found = nulls + known if item.nulls_first else known + nulls
     return found
-
-
-def _rank(cell: Any) -> tuple[bool, Any]:
-    unordered = isinstance(cell, float) and math.isnan(cell)
-    return (unordered, 0 if unordered else cell)
-
-
-@dataclass
-class _Match:
-    """A match, or its beginning: where it begins, its word, its number."""
-
-    start: int
-    word: Word
-    number: int
 
 
 class _Partition:
@@ -168,12 +140,12 @@ class _Partition:
             later = match.word and self.query.after is not r.AfterMatch.NEXT
             skipped = row + (inside._next_start(match) if later else 1)
 
-    def _row(self, match: _Match, row: int, count: int) -> Row:
+    def _row(self, match: MatchSoFar, row: int, count: int) -> Row:
         """A row with the measures of a match of which ``count`` rows are behind, the current one included."""
-        seen = _Seen(self, match, count)
-        return {**self.rows[row], **{one.name: _computed(one.value, seen) for one in self.bound.measures}}
+        seen = Seen(self.bound, self.rows, match, count)
+        return {**self.rows[row], **{one.name: computed(one.value, seen) for one in self.bound.measures}}
 
-    def _next_start(self, match: _Match) -> int:
+    def _next_start(self, match: MatchSoFar) -> int:
         query = self.query
         if query.after is r.AfterMatch.PAST:
             return match.start + len(match.word)
@@ -193,10 +165,10 @@ class _Partition:
 
     # ---- Words
 
-    def _first_match(self, start: int, number: int) -> _Match | None:
+    def _first_match(self, start: int, number: int) -> MatchSoFar | None:
         self.steps = 0
         word = next(self._words(self.query.pattern, start, number, ()), None)
-        return None if word is None else _Match(start, word, number)
+        return None if word is None else MatchSoFar(start, word, number)
 
     def _words(
         self, pattern: r.RowPattern, start: int, number: int, before: Word, excluded: bool = False
@@ -213,7 +185,7 @@ class _Partition:
         match pattern:
             case r.Variable(name):
                 word = (*before, (name, excluded))
-                if self._holds(name, _Match(start, word, number)):
+                if self._holds(name, MatchSoFar(start, word, number)):
                     yield word
             case r.Empty():
                 yield before
@@ -257,7 +229,7 @@ class _Partition:
         if enough and not pattern.reluctant:
             yield before
 
-    def _holds(self, variable: str, match: _Match) -> bool:
+    def _holds(self, variable: str, match: MatchSoFar) -> bool:
         """Whether the last row of a word satisfies the condition of its variable."""
         last = match.start + len(match.word) - 1
         self.steps += 1
@@ -268,7 +240,7 @@ class _Partition:
         if last >= len(self.rows) or not self._within(match.start, last):
             return False
         condition = self.bound.conditions.get(variable)
-        return condition is None or holds(condition, _Seen(self, match, len(match.word)))
+        return condition is None or holds(condition, Seen(self.bound, self.rows, match, len(match.word)))
 
     def _within(self, first: int, last: int) -> bool:
         """Whether a row is near enough to the first one, by the first column of ORDER BY."""
@@ -283,156 +255,3 @@ class _Partition:
             return bool(end - begin < window.number)
         assert window.seconds is not None
         return bool((end - begin).total_seconds() < window.seconds)
-
-
-class _Seen(Mapping[str, Any]):
-    """The values of references, by their names: those of a match at one of its rows, ``count`` rows after its begin."""
-
-    def __init__(self, partition: _Partition, match: _Match, count: int) -> None:
-        self.partition = partition
-        self.match = match
-        self.count = count
-
-    def __getitem__(self, name: str) -> Any:
-        reference = self.partition.query.references[name]
-        match reference:
-            case r.Navigation():
-                return self._navigated(reference)
-            case r.Aggregated():
-                return self._aggregated(reference)
-            case _:
-                return self.match.number
-
-    def __len__(self) -> int:
-        return len(self.partition.query.references)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.partition.query.references)
-
-    def _places(self, reference: r.Navigation | r.Aggregated) -> list[int]:
-        """Where the rows of a reference's variable are in the match, as far as it looks."""
-        held = self.partition.query.holds(reference.variable)
-        seen = self.match.word if reference.final else self.match.word[: self.count]
-        return [at for at, (variable, _) in enumerate(seen) if variable in held]
-
-    def _navigated(self, reference: r.Navigation) -> Any:
-        places = self._places(reference)
-        if reference.skip >= len(places):
-            return None
-        place = places[reference.skip] if reference.side is r.Side.FIRST else places[-1 - reference.skip]
-        place += reference.shift
-        if reference.attribute is None:
-            seen = self.match.word if reference.final else self.match.word[: self.count]
-            return seen[place][0] if 0 <= place < len(seen) else None
-        row = self.match.start + place
-        return self.partition.rows[row][reference.attribute] if 0 <= row < len(self.partition.rows) else None
-
-    def _aggregated(self, reference: r.Aggregated) -> Any:
-        places = self._places(reference)
-        if not reference.arguments:
-            return len(places)
-        arguments = typed_arguments(reference, self.partition.bound.columns)
-        given = []
-        for at in places:
-            row = dict(self.partition.rows[self.match.start + at])
-            row[str(r.Classifier())] = self.match.word[at][0]
-            row[str(r.MatchNumber())] = self.match.number
-            given.append(tuple(_computed(one, row) for one in arguments))
-        if reference.distinct:
-            given = list({tuple(map(_key, one)): one for one in reversed(given)}.values())[::-1]
-        return aggregate(reference.function, given)
-
-
-def _computed(operand: p.Operand, row: Mapping[str, Any]) -> Any:
-    """The value of an operand; what is computed of decimals is a double."""
-    found = value(operand, row)
-    return float(found) if isinstance(found, Decimal) and not isinstance(operand, p.Attribute) else found
-
-
-def unfulfilled(
-    bound: r.BoundRows, rows: Sequence[Row], start: int, word: Sequence[str], variable: str
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows that a variable holds in a word from a row of a partition on, for which its condition does not hold.
-
-    Each with the values that the condition reads. The rows have the fields of structs that the clause reads.
-    """
-    partition, condition = _Partition(bound, rows, MOST_STEPS), bound.conditions[variable]
-    for count, name in enumerate(word, 1):
-        match = _Match(start, tuple((one, False) for one in word[:count]), 1)
-        if name == variable and not holds(condition, seen := _Seen(partition, match, count)):
-            yield start + count - 1, {name: seen[name] for name in p.attributes(condition)}
-
-
-# ---- Aggregates
-
-
-def aggregate(function: str, given: Sequence[tuple[Any, ...]]) -> Any:
-    """What an aggregate gives for the arguments of some rows. All but ``array_agg`` and ``min_by`` leave NULLs out.
-
-    >>> aggregate("sum", [(1,), (None,), (4,)]), aggregate("sum", []), aggregate("min_by", [("a", 3), ("b", 2), ("c", None)])
-    (5, None, 'b')
-    """
-    if function == "array_agg":
-        return [one for (one,) in given] or None
-    if function in ("min_by", "max_by"):
-        keyed = [(key, shown) for shown, key in given if key is not None]
-        return _extreme(keyed, least=function == "min_by")[1] if keyed else None
-    known = [one for (one,) in given if one is not None]
-    if function in ("count", "count_if"):
-        return sum(map(bool, known)) if function == "count_if" else len(known)
-    return _OF_KNOWN[function](known) if known else None
-
-
-def _extreme(keyed: Sequence[tuple[Any, ...]], *, least: bool) -> tuple[Any, ...]:
-    """The first of those with the least, or greatest, key; NaN is greater than other numbers."""
-    best = keyed[0]
-    for one in keyed[1:]:
-        if (_rank(one[0]) < _rank(best[0])) if least else (_rank(one[0]) > _rank(best[0])):
-            best = one
-    return best
-
-
-def _deviation(known: Sequence[Any], less: int) -> float | None:
-    """The variance, divided by the number of values less one or zero: with one row after the other, as Trino computes it."""
-    if len(known) <= less:
-        return None
-    mean = squares = 0.0
-    for count, one in enumerate(map(float, known), 1):
-        before = one - mean
-        mean += before / count
-        squares += before * (one - mean)
-    return squares / (len(known) - less)
-
-
-def _root(number: float | None) -> float | None:
-    return None if number is None else math.sqrt(number)
-
-
-def _sum(known: Sequence[Any]) -> Any:
-    if isinstance(known[0], Decimal):
-        exact = Context(prec=100)
-        exactly = Decimal(0)
-        for one in known:
-            exactly = exact.add(exactly, one)
-        if len(exactly.as_tuple().digits) > 38:
-            raise DataError("a sum of decimals leaves 38 digits")
-        return exactly
-    total = sum(known)
-    if isinstance(total, int) and not -(1 << 63) <= total < 1 << 63:
-        raise DataError("a sum of integers leaves 64 bits")
-    return total
-
-
-_OF_KNOWN: dict[str, Callable[[Sequence[Any]], Any]] = {
-    "sum": _sum,
-    "avg": lambda known: float(sum(known)) / len(known),
-    "min": lambda known: _extreme([(one,) for one in known], least=True)[0],
-    "max": lambda known: _extreme([(one,) for one in known], least=False)[0],
-    "any_value": lambda known: known[0],
-    "bool_and": all,
-    "bool_or": any,
-    "var_samp": lambda known: _deviation(known, 1),
-    "var_pop": lambda known: _deviation(known, 0),
-    "stddev_samp": lambda known: _root(_deviation(known, 1)),
-    "stddev_pop": lambda known: _root(_deviation(known, 0)),
-}
