@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.matching import call as calls
+from stretto.matching.api import match as calls
 
 EVENTS = [{"t": 3, "kind": "b"}, {"t": 1, "kind": "a"}]
 

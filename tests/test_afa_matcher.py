@@ -464,7 +464,7 @@ def test_mistakes_in_lifetimes_as_a_stream() -> None:
         matcher.push([{"t": 1, "x": 2**30}, {"t": 2, "x": 1}, {"t": 3, "x": 1}], arcs=[{"row": 2} | grows])
     assert [arc.id for arc in matcher.arcs()] == ["a0", "a1"]
     assert len(signed(matcher.push([{"t": 3, "x": 1}]))) == 6
-    assert "q4" not in matcher._line.run.tables.finals
+    assert "q4" not in matcher._executor.run.tables.finals
 
 
 def test_arcs_that_are_valid_later_as_a_stream() -> None:
@@ -479,7 +479,7 @@ def test_a_new_function_that_is_needed_at_once_waits_for_none_that_is_not() -> N
     afa = stretto.AFA({"x": int}, {"n": int}).arc("q0", "q1", when="e.x > 0").final("q1")
     matcher = stretto.Matcher(afa, time="t")
     matcher.push([{"t": 1, "x": 1}])
-    code = matcher._line.run.code
+    code = matcher._executor.run.code
     compilation, slow = code.compilation, threading.Event()
 
     def slowly() -> Any:
@@ -523,7 +523,7 @@ def test_an_arc_that_differs_in_constants_compiles_nothing() -> None:
     matcher = stretto.Matcher(afa, time="t")
     matcher.push([{"t": 1, "x": 5}])
     matcher.add_arc("q1", "q2", when="r.n > 4", id="b")
-    code = matcher._line.run.code
+    code = matcher._executor.run.code
     before = code.version
     matcher.add_arc("q1", "q2", when="r.n > 100", id="c")
     matcher.retire_arc("a1")

@@ -185,8 +185,8 @@ def test_types_that_come_later() -> None:
 
 def test_a_state_of_before_goes_on_without_keys() -> None:
     before = stretto.Matcher(TEXT, EVENTS.schema, time="t")
-    before._line.split = False  # type: ignore[attr-defined]
-    before._line.start()  # type: ignore[attr-defined]
+    before._executor.split = False  # type: ignore[attr-defined]
+    before._executor.start()  # type: ignore[attr-defined]
     rows = before.push(EVENTS.slice(0, 3)).to_pylist()
     resumed = stretto.Matcher(TEXT, EVENTS.schema, time="t").restore(before.snapshot())
     assert resumed.stats["partitions"] == 1

@@ -334,7 +334,7 @@ def test_signatures_are_as_they_are_written() -> None:
     assert list(inspect.signature(stretto.show).parameters) == ["matches", "rows", "events", "width", "time_unit"]
     assert list(inspect.signature(stretto.Matcher).parameters)[:3] == ["query", "schema", "type"]
     assert list(inspect.signature(stretto.Matcher.push).parameters) == ["self", "events", "arcs", "punctuations"]
-    assert stretto.match.__module__ == "stretto.matching.call"
+    assert stretto.match.__module__ == "stretto.matching.api.match"
     assert str(stretto.match.__doc__).startswith("Find the complex events")
 
 

@@ -16,7 +16,7 @@ import pytest
 import stretto
 from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
-from stretto.matching import ordered as matching
+from stretto.matching.executors import in_order as matching
 from tests.cases import sase
 from tests.cases.ceql import case
 from tests.conftest import cases
@@ -245,7 +245,7 @@ def test_a_long_stream_keeps_little() -> None:
     matcher = stretto.Matcher(CEQL, time="t", disorder=50, output="positions")
     tables = [matcher.push(events.slice(at, 5_000)) for at in range(0, rows, 5_000)]
     assert matcher.stats["waiting"] <= 51
-    assert len(matcher._line.arrivals or []) < 6_000
+    assert len(matcher._executor.arrivals or []) < 6_000
     assert pa.concat_tables([*tables, matcher.finish()]).equals(
         stretto.match(CEQL, events, time="t", output="positions")
     )

@@ -159,7 +159,7 @@ def test_there_are_doctests() -> None:
     finder = doctest.DocTestFinder(exclude_empty=True)
     count = sum(
         len(test.examples)
-        for name in ("stretto", "stretto.matching.call", "stretto.matching.matcher")
+        for name in ("stretto", "stretto.matching.api.match", "stretto.matching.api.matcher")
         for test in finder.find(importlib.import_module(name), name)
     )
     assert count >= 10

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.matching import dry_stream
+from stretto.matching.empty_result import streams as dry_stream
 from tests.conftest import cases
 
 SCHEMA = {"type": "string", "id": "string", "price": "int64", "t": "int64"}

@@ -17,10 +17,13 @@ from pyarrow import csv, feather
 
 import stretto
 from stretto.errors import DataError, OptionError
-from stretto.matching import call, files, inputs, merging
-from stretto.matching import results as matches
-from stretto.matching.files import Source, open_files
-from stretto.matching.relevance import relevant
+from stretto.matching.api import match as call
+from stretto.matching.input import files
+from stretto.matching.input import k_way_merge as merging
+from stretto.matching.input import ordered_input as inputs
+from stretto.matching.input.files import Source, open_files
+from stretto.matching.input.predicate_pushdown import relevant
+from stretto.matching.output import match_table as matches
 from tests.conftest import cases
 
 QUERY = "SELECT * FROM S WHERE A AS a; B AS b FILTER b[v > 2] PARTITION BY [k] WITHIN 6 [t]"

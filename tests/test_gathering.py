@@ -14,7 +14,7 @@ import pytest
 import stretto
 from stretto.columns import gathering
 from stretto.columns.gathering import Gatherer
-from stretto.matching.results import History
+from stretto.matching.output.match_table import History
 from tests.conftest import cases
 
 KINDS: dict[pa.DataType, list[Any]] = {

@@ -14,7 +14,7 @@ import stretto
 from stretto.column_types import with_fields
 from stretto.dataflow import stream
 from stretto.events import Schema
-from stretto.matching.derived import Derived
+from stretto.matching.input.derived_columns import Derived
 from tests.reference.ceql import evaluate
 
 QUERY = "SELECT {} FROM orders, payments, parcels WHERE NEW AS n ; PAID+ AS p ; SENT AS s FILTER p[id > 1] PARTITION BY {} {}"

@@ -13,8 +13,8 @@ import pytest
 
 import stretto
 from stretto.errors import OptionError
-from stretto.matching.noted import NotedPatterns
-from stretto.matching.repeats import ENDLESS, first_of_each_span
+from stretto.matching.pattern_set.throttle import ENDLESS, first_of_each_span
+from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from tests.conftest import cases
 
 SCHEMA = {"type": "string", "t": "int64", "key": "string", "other": "int64"}
@@ -52,9 +52,11 @@ def random_changes(rng: random.Random) -> pa.Table:
     return pa.Table.from_pylist(rows, KINDS)
 
 
-def new(changes: pa.Table, **options: Any) -> NotedPatterns:
+def new(changes: pa.Table, **options: Any) -> AnnotatedPatternSet:
     disables = options.get("on_limit") == "disable"
-    made = NotedPatterns(stretto.PatternSet(SCHEMA, time="t", by=["key"], **options), ["title"], disables=disables)
+    made = AnnotatedPatternSet(
+        stretto.PatternSet(SCHEMA, time="t", by=["key"], **options), ["title"], disables=disables
+    )
     made.change(changes)
     return made
 
@@ -246,7 +248,7 @@ def test_a_pattern_that_is_switched_off_has_a_row() -> None:
 def repeated(query: str, every: str, rows: list[dict[str, Any]], language: str = "eql") -> tuple[list[Any], int]:
     """The keys and ends of matches that stay, and how many are left out."""
     events = pa.Table.from_pylist(rows)
-    patterns = NotedPatterns(stretto.PatternSet(events.schema, time="t", time_unit="s"))
+    patterns = AnnotatedPatternSet(stretto.PatternSet(events.schema, time="t", time_unit="s"))
     patterns.change([{"id": "p", "query": query, "language": language, "every": every}])
     found = pa.concat_tables([patterns.push(events), patterns.finish()]).to_pylist()
     return [(*row["keys"], row["end_time"]) for row in found], patterns.suppressed.get("p", 0)
@@ -276,7 +278,7 @@ def test_both_zeros_are_one_key() -> None:
     kept = [(("k", "0"), 0), (("k", "1"), 2)]
     assert repeated("SELECT * FROM S WHERE A PARTITION BY [k]", "9", rows, "ceql") == (kept, 2)
     events = pa.Table.from_pylist(rows)
-    patterns = NotedPatterns(stretto.PatternSet(events.schema, time="t", by=["k"]))
+    patterns = AnnotatedPatternSet(stretto.PatternSet(events.schema, time="t", by=["k"]))
     patterns.change([{"id": "p", "query": "SELECT * FROM S WHERE A PARTITION BY [k]", "every": "9"}])
     assert patterns.push(events).column("end_time").to_pylist() == [0, 2]
 
@@ -284,7 +286,7 @@ def test_both_zeros_are_one_key() -> None:
 def test_keys_of_other_names_are_other_keys() -> None:
     rows = [{"type": "A", "t": n, "k": 1, "other": 1} for n in range(4)]
     events = pa.Table.from_pylist(rows)
-    patterns = NotedPatterns(stretto.PatternSet(events.schema, time="t"))
+    patterns = AnnotatedPatternSet(stretto.PatternSet(events.schema, time="t"))
     one = {"id": "p", "query": "SELECT * FROM S WHERE A PARTITION BY [k]", "every": "9", "since": None}
     patterns.change([one, one | {"query": "SELECT * FROM S WHERE A PARTITION BY [other]", "since": 2}])
     found = patterns.push(events).to_pylist()
@@ -293,7 +295,7 @@ def test_keys_of_other_names_are_other_keys() -> None:
 
 def test_names_that_are_taken() -> None:
     kinds = {"type": "string", "t": "int64", "title": "string"}
-    patterns = NotedPatterns(stretto.PatternSet(kinds, time="t", by=["title"]), ["title"], disables=True)
+    patterns = AnnotatedPatternSet(stretto.PatternSet(kinds, time="t", by=["title"]), ["title"], disables=True)
     assert patterns.output_schema.names[:3] == ["pattern", "title_", "since"]
     assert patterns.output_schema.names[-1] == "disabled"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.matching.lateness import OLD_WORDS
+from stretto.matching.reorder.late_policy import OLD_WORDS
 from stretto.pipelines import PipelineError, load
 from stretto.spark.options import Continuous
 from tests.pipelines.conftest import GOOD

@@ -19,9 +19,13 @@ from stretto import Change, PatternSet
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.state import AfaState
 from stretto.engines.nfab.program import NfabProgram
-from stretto.matching.many import compiling, handing, index, parts, shared
-from stretto.matching.many import keys as shared_keys
-from stretto.matching.many.automata import AfaRun
+from stretto.matching.pattern_set import compile as compiling
+from stretto.matching.pattern_set import compiled_pattern as parts
+from stretto.matching.pattern_set import event_routing as handing
+from stretto.matching.pattern_set import predicate_index as index
+from stretto.matching.pattern_set import shared_keys
+from stretto.matching.pattern_set import shared_predicates as shared
+from stretto.matching.pattern_set.afa_run import AfaRun
 from tests.cases import agree
 from tests.cases import patterns as changing
 from tests.conftest import cases
@@ -94,8 +98,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "CLAUSES", 1)
     monkeypatch.setattr(index, "FEW", 1)
     monkeypatch.setattr(index, "ATOMS", 2)
-    monkeypatch.setattr("stretto.matching.many.running.CHUNK", 2)
-    monkeypatch.setattr("stretto.matching.many.running.PIECES", 1)
+    monkeypatch.setattr("stretto.matching.pattern_set.executor.CHUNK", 2)
+    monkeypatch.setattr("stretto.matching.pattern_set.executor.PIECES", 1)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -822,7 +826,7 @@ def test_damaged_and_foreign_snapshots_are_refused() -> None:
 def test_an_automaton_that_is_built_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     saved = busy().snapshot()
     monkeypatch.setattr(compiling, "_PARTS", parts.Latest(8))
-    monkeypatch.setattr(parts.QueryPart, "digest", property(lambda part: "other"))
+    monkeypatch.setattr(parts.CompiledQuery, "digest", property(lambda part: "other"))
     with pytest.raises(
         stretto.SnapshotError, match="the automaton of pattern 'p', as this version of stretto builds it"
     ):
@@ -842,7 +846,7 @@ def test_conditions_are_evaluated_once_and_compiled_once(monkeypatch: pytest.Mon
     first.push(events)
     assert (first.stats["patterns"], first.stats["conditions"], first.stats["asked"]) == (50, 8, 100)
     made = []
-    monkeypatch.setattr(parts.QueryPart, "__init__", lambda *_, **__: made.append("part"))
+    monkeypatch.setattr(parts.CompiledQuery, "__init__", lambda *_, **__: made.append("part"))
     monkeypatch.setattr(shared.SharedConditions, "__init__", lambda *_, **__: made.append("shared"))
     second = new().restore(first.snapshot())
     second.change(changes)
@@ -1131,7 +1135,7 @@ def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.
     """Few keys and more than are numbered together; idle ones are forgotten and come back."""
     monkeypatch.setattr(shared_keys, "MOST", 200)
     monkeypatch.setattr("stretto.engines.shared.intake.SWEEP_AT_LEAST", 50)
-    monkeypatch.setattr("stretto.matching.many.running.CHUNK", 500)
+    monkeypatch.setattr("stretto.matching.pattern_set.executor.CHUNK", 500)
     rng = np.random.default_rng(keys)
     rows = 4000
     phase = np.arange(rows) * 4 // rows  # other keys in every quarter
@@ -1156,7 +1160,7 @@ def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.
 
 
 def test_memory_is_what_windows_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stretto.matching.many.running.CHUNK", 1000)
+    monkeypatch.setattr("stretto.matching.pattern_set.executor.CHUNK", 1000)
     patterns = new()
     patterns.change([Change("a", AB + " WITHIN 50 [t]"), Change("b", ABK + " WITHIN 9 EVENTS"), Change("c", ABK, 10)])
     patterns.change(Change("c", None, 2000))

@@ -11,7 +11,7 @@ import pytest
 import stretto
 from stretto import PatternSet
 from stretto.errors import DataError, LimitError, OptionError, QueryError
-from stretto.matching.noted import NotedPatterns
+from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from tests.cases import agree
 from tests.cases import patterns as changing
 from tests.conftest import cases
@@ -260,7 +260,7 @@ def test_a_count_that_explodes_costs_no_list() -> None:
 
 
 def test_notes_leave_counts_alone() -> None:
-    patterns = NotedPatterns(new(by=["k"]), ["title"])
+    patterns = AnnotatedPatternSet(new(by=["k"]), ["title"])
     given = [
         {"id": "list", "query": "SELECT * FROM S WHERE A ; B PARTITION BY [k]", "every": 100, "title": "one"},
         {"id": "each", "query": f"{COUNT} PARTITION BY [k] EVERY EVENT", "title": "two"},

@@ -10,7 +10,7 @@ import pytest
 from stretto import Change, PatternSet
 from stretto.engines.rows.runner import RowRun
 from stretto.errors import DataError, LimitError, OptionError, QueryError, SnapshotError, StrettoWarning
-from stretto.matching.noted import NotedPatterns
+from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from tests.cases import agree
 from tests.cases import patterns as changing
 from tests.conftest import cases
@@ -281,7 +281,7 @@ def test_a_clause_that_explodes_is_switched_off(clause: str, why: str, monkeypat
 
 def test_repeats_of_a_clause() -> None:
     """A match that comes long after its end is a repeat all the same."""
-    noted = NotedPatterns(new())
+    noted = AnnotatedPatternSet(new())
     runs = "MATCH_RECOGNIZE (PARTITION BY k PATTERN (A+) DEFINE A AS type = 'A')"
     noted.change([{"id": "runs", "query": runs, "every": "10"}])
     first = noted.push([event("A", 1), event("B", 2), event("A", 5), event("A", 99, "q")])
@@ -294,7 +294,7 @@ def test_repeats_of_a_clause() -> None:
 
 
 def test_repeats_of_patterns_in_the_language_of_the_set() -> None:
-    noted = NotedPatterns(new(time_unit="s", language="eql"))
+    noted = AnnotatedPatternSet(new(time_unit="s", language="eql"))
     noted.change([{"id": "ab", "query": "sequence by k [A where true] [B where true]", "every": "5 seconds"}])
     assert short(noted.push([event("A", 1), event("B", 2), event("A", 3), event("B", 4)])) == [("ab", None, 1, 2)]
     assert noted.suppressed == {"ab": 1}

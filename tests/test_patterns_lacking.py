@@ -12,7 +12,7 @@ import pytest
 
 import stretto
 from stretto import Change, PatternSet
-from stretto.matching.many import lacking
+from stretto.matching.pattern_set import empty_result as lacking
 from tests.conftest import cases
 
 SCHEMA = {"type": "string", "t": "int64", "id": "string", "price": "int64"}

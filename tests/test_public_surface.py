@@ -10,9 +10,9 @@ from importlib import resources
 import pytest
 
 import stretto
-from stretto.matching.line import Reading
-from stretto.matching.ordered import Ordered
-from stretto.matching.revising import Revising
+from stretto.matching.executors.base import Reading
+from stretto.matching.executors.in_order import InOrderExecutor
+from stretto.matching.executors.retracting import RetractingExecutor
 
 
 @pytest.mark.parametrize("name", ["stretto", "stretto.spark", "stretto.dataflow"])
@@ -30,7 +30,7 @@ def test_the_signature_of_matcher_has_all_parameters() -> None:
     """Those of what runs queries and automata, with their defaults."""
     shown = inspect.signature(stretto.Matcher).parameters
     assert not any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in shown.values())
-    for kind in (Ordered, Revising, Reading):
+    for kind in (InOrderExecutor, RetractingExecutor, Reading):
         first = 0 if kind is Reading else 2
         for one in list(inspect.signature(kind).parameters.values())[first:]:
             if one.name not in ("capacity", "reading"):

@@ -9,7 +9,8 @@ import pytest
 
 import stretto
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.matching import ordered, retries
+from stretto.matching.executors import in_order as ordered
+from stretto.matching.executors import rollback as retries
 
 QUERY = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.v < b.v } WITHIN 100000 RETURN a.v + b.v AS total"
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
@@ -28,7 +29,7 @@ class Clock:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many copies were taken."""
     clock, copies = Clock(), [0]
-    copied, advance = ordered.Ordered._copied, ordered.Ordered._advance
+    copied, advance = ordered.InOrderExecutor._copied, ordered.InOrderExecutor._advance
 
     def copying(self: Any) -> Any:
         copies[0] += 1
@@ -40,8 +41,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return advance(self, *given, **named)
 
     monkeypatch.setattr(retries, "clock", clock)
-    monkeypatch.setattr(ordered.Ordered, "_copied", copying)
-    monkeypatch.setattr(ordered.Ordered, "_advance", reading)
+    monkeypatch.setattr(ordered.InOrderExecutor, "_copied", copying)
+    monkeypatch.setattr(ordered.InOrderExecutor, "_advance", reading)
     return copies
 
 
@@ -85,7 +86,7 @@ def test_a_row_is_left_out_however_long_ago_the_copy_was(
 def test_punctuations_without_events_are_counted_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(retries, "clock", clock)
-    copied, reach = ordered.Ordered._copied, NfabRunner.reach
+    copied, reach = ordered.InOrderExecutor._copied, NfabRunner.reach
 
     def copying(self: Any) -> Any:
         clock.now += 100
@@ -95,11 +96,11 @@ def test_punctuations_without_events_are_counted_once_and_not_kept_for_ever(monk
         clock.now += 1
         return reach(self, value)
 
-    monkeypatch.setattr(ordered.Ordered, "_copied", copying)
+    monkeypatch.setattr(ordered.InOrderExecutor, "_copied", copying)
     monkeypatch.setattr(NfabRunner, "reach", reaching)
     matcher = stretto.Matcher(QUERY, SCHEMA, time="t", disorder=0)
     matcher.push(rows(("A", 0, 1)))
-    kept: retries.Retries[Any] = matcher._line._retries
+    kept: retries.Retries[Any] = matcher._executor._retries
     for at in range(1, 1001):
         clock.now += 7  # what the caller does in between is no reading
         matcher.advance(at)

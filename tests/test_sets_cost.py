@@ -13,8 +13,9 @@ import stretto
 from stretto.engines.rows.runner import RowRun
 from stretto.engines.totals.telling import Telling
 from stretto.languages.afa import written
-from stretto.matching.many import compiling, results
-from stretto.matching.many.results import BLOCK, Results
+from stretto.matching.pattern_set import compile as compiling
+from stretto.matching.pattern_set import result_table as results
+from stretto.matching.pattern_set.result_table import BLOCK, Results
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[int]:

@@ -17,7 +17,7 @@ import stretto
 from stretto.cli import main
 from stretto.engines.api import Matches
 from stretto.errors import OptionError
-from stretto.matching.results import summaries
+from stretto.matching.output.match_table import summaries
 from tests.cases import sase
 from tests.cases.ceql import Case, case, timed_case
 from tests.conftest import cases

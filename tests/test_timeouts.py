@@ -187,7 +187,7 @@ def test_one_first_event_holds_one_partial_match_for_each_state() -> None:
     matcher = stretto.Matcher(query, time="t", timeouts=True, output="positions")
     table = pa.table({"type": ["A", *["B", "C"] * 150], "t": range(301)})
     matcher.push(table)
-    partial: Any = matcher._line.run.partial  # type: ignore[attr-defined]
+    partial: Any = matcher._executor.run.partial  # type: ignore[attr-defined]
     assert partial.runs <= 4
     assert timed_out(matcher.advance(2_000)) == [(0, "c", 1000)]
 
@@ -211,7 +211,7 @@ def test_what_is_held_does_not_grow_with_the_stream() -> None:
         matcher.snapshot()
         held.append(matcher.stats["bytes"])
     assert max(held[20:]) <= 1.5 * max(held[:20])
-    partial: Any = matcher._line.run.partial  # type: ignore[attr-defined]
+    partial: Any = matcher._executor.run.partial  # type: ignore[attr-defined]
     assert partial.state.count < 50
     assert partial.partitions < 50
 
@@ -297,7 +297,7 @@ def test_what_is_held_of_ceql_does_not_grow_with_the_stream() -> None:
         matcher.snapshot()
         held.append(matcher.stats["bytes"])
     assert max(held[20:]) <= 1.5 * max(held[:20])
-    partial: Any = matcher._line.run.partial  # type: ignore[attr-defined]
+    partial: Any = matcher._executor.run.partial  # type: ignore[attr-defined]
     assert partial.nodes < 50
     assert partial.partitions < 50
 
@@ -306,7 +306,7 @@ def test_events_of_keys_without_a_first_event_are_not_held() -> None:
     query = "SELECT * FROM S WHERE A ; B ; C PARTITION BY [k] WITHIN 20 [t]"
     matcher = stretto.Matcher(query, time="t", timeouts=True, output="positions")
     matcher.push(pa.table({"type": ["B", "A", "B", "B"], "t": [0, 1, 2, 3], "k": [1, 2, 3, 2]}))
-    partial: Any = matcher._line.run.partial  # type: ignore[attr-defined]
+    partial: Any = matcher._executor.run.partial  # type: ignore[attr-defined]
     assert partial.live().tolist() == [1, 3]
 
 

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from stretto.languages.afa.builder import AFA
     from stretto.languages.afa.elements import element
     from stretto.languages.afa.written import read_afa, write_afa
-    from stretto.matching.call import iter_matches, match, match_sets
+    from stretto.matching.api.match import iter_matches, match, match_sets
+    from stretto.matching.api.matcher import Matcher
     from stretto.matching.compiled import Query
     from stretto.matching.compiled import compile_query as compile
-    from stretto.matching.many.changes import Change
-    from stretto.matching.matcher import Matcher
-    from stretto.matching.patterns import PatternSet
+    from stretto.matching.output.match_sets import MatchSet
+    from stretto.matching.pattern_set.changes import Change
+    from stretto.matching.pattern_set.pattern_set import PatternSet
     from stretto.matching.reorder import Cleanse
-    from stretto.matching.sets import MatchSet
-    from stretto.matching.sql import sql
-    from stretto.matching.sql_query import SqlQuery, compile_sql
+    from stretto.matching.sql.compiled import SqlQuery, compile_sql
+    from stretto.matching.sql.run import sql
     from stretto.pipelines.rules import RuleSet, read_rules
     from stretto.query.functions import function
     from stretto.views import View, density, show, timeline
@@ -102,15 +102,15 @@ _HOMES = {
     "languages.afa.builder": ["AFA"],
     "languages.afa.elements": ["element"],
     "languages.afa.written": ["read_afa", "write_afa"],
-    "matching.call": ["iter_matches", "match", "match_sets"],
+    "matching.api.match": ["iter_matches", "match", "match_sets"],
+    "matching.api.matcher": ["Matcher"],
     "matching.compiled": ["Query", "compile"],
-    "matching.many.changes": ["Change"],
-    "matching.matcher": ["Matcher"],
-    "matching.patterns": ["PatternSet"],
+    "matching.output.match_sets": ["MatchSet"],
+    "matching.pattern_set.changes": ["Change"],
+    "matching.pattern_set.pattern_set": ["PatternSet"],
     "matching.reorder": ["Cleanse"],
-    "matching.sets": ["MatchSet"],
-    "matching.sql": ["sql"],
-    "matching.sql_query": ["SqlQuery", "compile_sql"],
+    "matching.sql.compiled": ["SqlQuery", "compile_sql"],
+    "matching.sql.run": ["sql"],
     "pipelines.rules": ["RuleSet", "read_rules"],
     "query.functions": ["function"],
     "views": ["View", "density", "show", "timeline"],

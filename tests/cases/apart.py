@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from stretto.errors import QueryError
 from stretto.events import Schema
-from stretto.matching.call import match
+from stretto.matching.api.match import match
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind_sase import BoundSase
 from tests.reference.sase import evaluate_sase
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from stretto.languages.ceql import parse
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import Matcher
 from stretto.query.algebra import nullable
 from stretto.query.passes.bind import BoundQuery
 from tests.cases.choices import Choices, Drawn, Seeded
@@ -313,7 +313,7 @@ def _check_variables(query: Query, found: list[Match], rows: list[dict[str, Any]
 
 
 def _columns(query: Query) -> list[tuple[str, str]]:
-    from stretto.matching.results import Layout
+    from stretto.matching.output.match_table import Layout
 
     layout = Layout(query.bound)
     return [(variable, name) for (variable, _), name in zip(layout.variables, layout.names, strict=True)]

@@ -15,8 +15,8 @@ from stretto.asking.trying import Number
 from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.matching.compiled import bound_apart, compile_query
-from stretto.query.asks.chains import chains_of
-from stretto.query.asks.constraints import AnyParsed, Kind
+from stretto.query.constraints.model import AnyParsed, Kind
+from stretto.query.constraints.of_query import chains_of
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase

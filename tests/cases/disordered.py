@@ -17,7 +17,7 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.errors import StrettoError
 from stretto.events import Schema
 from stretto.languages.sase import parse
-from stretto.matching.revising import Revising
+from stretto.matching.executors.retracting import RetractingExecutor
 from stretto.query.afa import Afa
 from stretto.query.query import Window
 from stretto.query.sase import SaseQuery, Selection
@@ -81,14 +81,14 @@ def wanted(case: SaseCase) -> Counter[Found]:
 def in_order(afa: Afa, case: SaseCase, capacity: int) -> Counter[Found]:
     """What the AFA finds in the stream in order."""
     table = case.events.append_column("#", pa.array(range(case.events.num_rows)))
-    line = Revising(afa, table.schema, time="t", sequence="#", ordered=True, capacity=capacity)
-    line.take(table.slice(0, 0), None)
+    executor = RetractingExecutor(afa, table.schema, time="t", sequence="#", ordered=True, capacity=capacity)
+    executor.take(table.slice(0, 0), None)
     names = [name for name in table.column_names if name in {*afa.events, "t", "#"}]
     for batch in table.select(names).combine_chunks().to_batches():
-        line.run.push(batch)
-    if not line.run.has_output:
+        executor.run.push(batch)
+    if not executor.run.has_output:
         return Counter()
-    matches = line.run.take()
+    matches = executor.run.take()
     names = [one.variable for one in case.bound.parsed.positive]
     return Counter(
         tuple(
@@ -229,9 +229,9 @@ def _placed(row: dict[str, Any], place: dict[int, int]) -> dict[str, Any]:
 
 def forget_all(matcher: stretto.Matcher) -> None:
     """Let a matcher forget what it can."""
-    layout: Any = matcher._line._layout
+    layout: Any = matcher._executor._layout
     layout._kept, layout._swept_to = -(1 << 17), None
-    layout.drop(matcher._line.run, matcher._line._front)
+    layout.drop(matcher._executor.run, matcher._executor._front)
 
 
 def check(case: SaseCase, seed: int = 0) -> int:

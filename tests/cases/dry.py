@@ -7,9 +7,9 @@ import re
 import pytest
 
 from stretto.errors import QueryError
-from stretto.matching.absent import ABSENT
 from stretto.matching.compiled import compile_query
-from stretto.matching.dry import findings
+from stretto.matching.empty_result.queries import findings
+from stretto.matching.empty_result.unknown_types import ABSENT
 from stretto.query import algebra as a
 from stretto.query.query import ParsedQuery
 from tests.cases.why import Case, case, matches

@@ -12,8 +12,8 @@ import pyarrow as pa
 from stretto.engines.keeping import KeptProgram
 from stretto.engines.nfab.program import NfabProgram
 from stretto.events import Schema
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.events import Schema
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import compile_query
-from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind_sase import BoundSase
 from tests.cases import ceql, keeping, variants
 from tests.cases.choices import Seeded

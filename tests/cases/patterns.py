@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import stretto
-from stretto.matching.recognizing import read_clause
+from stretto.matching.executors.row_pattern import read_clause
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.row_pattern import RowQuery

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, QueryError, StrettoError
 from stretto.events import Schema
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import Matcher
-from stretto.matching.patterns import PatternSet
+from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.spark.streaming.bucket import Bucket
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.runs import OneQuery
@@ -361,7 +361,8 @@ def eager(least: int = 0) -> Iterator[None]:
         for path, module in list(sys.modules.items())
         if path.startswith("stretto.")
         for name, value in list(vars(module).items())
-        if name in ("SWEEP_AT_LEAST", "FORGET_AT_LEAST") or (path == "stretto.matching.results" and name == "CHUNK")
+        if name in ("SWEEP_AT_LEAST", "FORGET_AT_LEAST")
+        or (path == "stretto.matching.output.match_table" and name == "CHUNK")
     ]
     try:
         for module, name, _ in there:

@@ -15,7 +15,7 @@ from stretto.column_types import with_fields
 from stretto.columns.ordering import SortKey, sorted_rows
 from stretto.engines.rows.runner import whole, without_dead_ends
 from stretto.errors import DataError, QueryError
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.predicate import attributes
 from stretto.query.row_pattern import BoundRows, Navigation
 from tests.cases import rows

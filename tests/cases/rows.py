@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stretto.column_types import with_fields
 from stretto.errors import DataError, LimitError, QueryError
 from stretto.languages.match_recognize import parse
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows
 from tests.cases.choices import Choices, Drawn, Seeded

@@ -16,7 +16,7 @@ from stretto.errors import QueryError
 from stretto.events import Schema
 from stretto.frame import Section
 from stretto.languages.ceql import parse
-from stretto.matching.matcher import Matcher
+from stretto.matching.api.matcher import Matcher
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume

@@ -18,8 +18,8 @@ from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.errors import LimitError, OptionError, QueryError, StrettoError
 from stretto.events import Schema
 from stretto.languages import ceql as ceql_language
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import Matcher
 from stretto.query import algebra as a
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
 from stretto.query.totals import Extent

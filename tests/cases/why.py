@@ -20,8 +20,8 @@ from stretto.asking.trying import Events, Trial
 from stretto.errors import QueryError
 from stretto.explaining.answer import Answer
 from stretto.matching.compiled import Query, bound_apart, compile_query
-from stretto.query.asks.chains import chains_of
-from stretto.query.asks.constraints import Chain, Constraint
+from stretto.query.constraints.model import Chain, Constraint
+from stretto.query.constraints.of_query import chains_of
 from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_eql import BoundEql

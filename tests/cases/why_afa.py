@@ -16,8 +16,8 @@ from stretto.asking.call import why_not
 from stretto.asking.search import Search
 from stretto.errors import DataError, LimitError
 from stretto.query.afa import Afa
-from stretto.query.asks.afa import AfaChain
-from stretto.query.asks.constraints import Constraint
+from stretto.query.constraints.afa import AfaChain
+from stretto.query.constraints.model import Constraint
 from tests.cases import afa as of_afa
 from tests.reference.afa import Event, Insert, outputs
 

@@ -17,8 +17,8 @@ from stretto.asking.row_events import Rows, RowTrial
 from stretto.asking.search import Search
 from stretto.errors import DataError, LimitError, QueryError
 from stretto.query import predicate as p
-from stretto.query.asks.constraints import Constraint
-from stretto.query.asks.rows import RowsChain, as_written
+from stretto.query.constraints.model import Constraint
+from stretto.query.constraints.row_pattern import RowsChain, as_written
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import MatchNumber, Measure, Navigation, RowQuery, RowsPerMatch, Side
 from tests.cases.rows import MOST_STEPS, Case

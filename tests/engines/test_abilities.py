@@ -141,7 +141,7 @@ def used(engine: str, feature: str) -> tuple[str, int]:
         rows = sum(len(found) for found in matcher.push_sets(events))
     else:
         rows = matcher.push(events).num_rows + matcher.finish().num_rows
-    run = matcher._line.run
+    run = matcher._executor.run
     return type(getattr(run, "run", run)).__module__.split(".")[2], rows
 
 

@@ -87,8 +87,8 @@ def test_snapshots_hold_what_runs_hold(name: str) -> None:
         going.snapshot()
         saved = restored.snapshot()
         for matcher in (going, restored):
-            assert isinstance(matcher._line.run, NfabRunner)
-            assert matcher._line.run.named <= 3 * SIZE  # of three batches at most
+            assert isinstance(matcher._executor.run, NfabRunner)
+            assert matcher._executor.run.named <= 3 * SIZE  # of three batches at most
         restored = stretto.Matcher(query, output="positions", capacity=1).restore(saved)
 
 

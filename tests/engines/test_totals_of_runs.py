@@ -62,7 +62,7 @@ def test_runs_whose_strings_are_forgotten_keep_their_groups() -> None:
     matcher = stretto.Matcher(query, given.schema, time="t")
     found = pa.concat_tables([matcher.push(given.slice(at, 500)) for at in range(0, count, 500)])
     assert found["a_k"].to_pylist() == names[::2]
-    run = matcher._line.run
+    run = matcher._executor.run
     assert isinstance(run, AddedRun)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import stretto
 from stretto.languages.match_recognize import parse as parse_clause
-from stretto.matching.rows import unmet
+from stretto.matching.sql.row_pattern_table import unmet
 from stretto.query.passes.bind_rows import bind as bind_rows
 
 AB = "SELECT * FROM S WHERE A ; B"

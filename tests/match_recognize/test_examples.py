@@ -10,7 +10,7 @@ import pytest
 
 import stretto
 from stretto.languages.sql import read_statement
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows
 from tests.cases.row_streams import in_order, streamed

@@ -16,7 +16,7 @@ import pytest
 
 import stretto
 from stretto.languages.sql import read_statement
-from stretto.matching.sql import selected
+from stretto.matching.sql.run import selected
 from stretto.query.passes.bind_rows import bind
 
 TICKER = pa.table({"k": ["a", "a", "a", "b", "b"], "x": [1, 2, 3, 1, 2], "price": [9, 7, 8, 5, 4]})
@@ -215,7 +215,7 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr("stretto.matching.sql.Progress", Recorder)
+    monkeypatch.setattr("stretto.matching.sql.run.Progress", Recorder)
     rows = pa.table({"k": [1, 2, 3], "x": [1, 2, 3]})
     clause = "t MATCH_RECOGNIZE (PARTITION BY k MEASURES A.x AS x PATTERN (A)) AS m"
     stretto.sql(f"SELECT * FROM {clause}", progress=True, t=rows)

@@ -13,7 +13,7 @@ from stretto.engines.rows import backtracking, words
 from stretto.errors import DataError, LimitError, QueryError
 from stretto.languages.match_recognize import parse
 from stretto.languages.sql import read_statement
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.passes.bind_rows import bind
 from tests.reference.match_recognize import evaluate
 

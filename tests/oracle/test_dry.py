@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stretto.errors import LimitError, QueryError
-from stretto.matching.rows import unmet
+from stretto.matching.sql.row_pattern_table import unmet
 from stretto.query.row_pattern import RowsPerMatch
 from tests.cases import agree, dry, rows
 from tests.conftest import cases

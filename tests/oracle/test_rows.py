@@ -11,7 +11,7 @@ import pytest
 from stretto.engines.rows import program
 from stretto.errors import DataError, LimitError, QueryError
 from stretto.languages.match_recognize import parse
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.passes.bind_rows import bind
 from tests.cases import agree, rows
 from tests.conftest import blocks, cases

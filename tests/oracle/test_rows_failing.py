@@ -14,7 +14,7 @@ from stretto.engines.rows import backtracking, failing, program, reading, runner
 from stretto.engines.rows.columns import Shifted
 from stretto.errors import LimitError
 from stretto.languages.match_recognize import parse
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.passes.bind_rows import bind
 from tests.conftest import COMPILED, blocks, cases
 from tests.engines.test_rows_cost import Counting

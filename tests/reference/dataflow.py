@@ -171,7 +171,7 @@ def _matches(node: plan.Recognize, events: list[Event]) -> Iterator[Event]:
 
     A match lives from its last event on: until the window of one of its events ends, or for ever.
     """
-    from stretto.matching.call import match
+    from stretto.matching.api.match import match
 
     events = sorted(events, key=lambda event: event.vs)
     columns = {

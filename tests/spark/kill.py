@@ -33,7 +33,7 @@ import stretto
 from stretto import connectors
 from stretto.dataflow import Dataflow, Stream, stream
 from stretto.dataflow.keyed import keyed
-from stretto.matching.noted import NotedPatterns
+from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from tests.spark.conftest import SETTINGS
 from tests.spark.streams import add_file, bag, read_stream, run
 
@@ -110,7 +110,7 @@ def _patterns(spark: Any, folder: Path) -> Any:
 
 
 def _expected_of_patterns(files: list[pa.Table]) -> list[str]:
-    patterns = NotedPatterns(stretto.PatternSet(files[0].schema, time="ts", by=["key"]), ["title"])
+    patterns = AnnotatedPatternSet(stretto.PatternSet(files[0].schema, time="ts", by=["key"]), ["title"])
     for number in range(len(files) - 1):
         patterns.change(changes(number))
     return bag(patterns.push(pa.concat_tables(files).sort_by([("ts", "ascending"), ("seq", "ascending")])))

@@ -12,7 +12,7 @@ import pytest
 
 import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
-from stretto.matching.patterns import PatternSet
+from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.spark.streaming.bucket import Bucket, microseconds
 from stretto.spark.streaming.keeping import Settings
 from stretto.spark.streaming.packing import write_table

@@ -17,7 +17,7 @@ import pytest
 import stretto
 from stretto import spark as on_spark
 from stretto.languages.match_recognize import parse
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.spark.batch.rows import whole_partitions
 from stretto.spark.compat import to_arrow

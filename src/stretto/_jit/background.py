@@ -29,7 +29,7 @@ GROUPS = {
     "timeouts": ("stretto.engines.nfab.partial", "stretto.engines.timed.partial"),
     "nfab-choosing": ("stretto.engines.nfab.picking",),
     "nfab-totals": ("stretto.engines.nfab.adding",),
-    "nfab": ("stretto.engines.nfab", "stretto.matching.returns"),
+    "nfab": ("stretto.engines.nfab", "stretto.matching.output.return_clause"),
     "afa": ("stretto.engines.afa",),
     "timed": ("stretto.engines.timed",),
     "dataflow": ("stretto.dataflow",),

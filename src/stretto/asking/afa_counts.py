@@ -92,7 +92,7 @@ def arc_counts(trial: AfaTrial) -> ArcCounts:
         The automaton does not fit the events.
     """
     afa = trial.events.afa
-    trial.line(afa)  # an automaton that does not fit is an error
+    trial.executor(afa)  # an automaton that does not fit is an error
     states, arcs = dict[str, Number](), dict[str, Number]()
     begins = beginning(afa)
     for state in [one for one in afa.states if one not in begins][:MOST_COUNTED]:

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from stretto.asking.evidence import NAMED, Evidence, distance, relative, shown
 from stretto.asking.trying import FIRST, I64, LARGEST, MOST_BYTES, TOO_MUCH, Abandoned, Found, Number, Trying
 from stretto.errors import DataError
-from stretto.matching.merging import ordered
-from stretto.matching.revising import Revising
+from stretto.matching.executors.retracting import RetractingExecutor
+from stretto.matching.input.k_way_merge import ordered
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, UserFunction
-from stretto.query.asks.constraints import Constraint, Kind, Step
+from stretto.query.constraints.model import Constraint, Kind, Step
 from stretto.query.evaluate_afa import Event, Taken, computation, fulfils, scope
 from stretto.times import spoken
 
@@ -67,7 +67,7 @@ class AfaTrial(Trying):
         """An automaton as it is: it is compiled when it runs."""
         return parsed
 
-    def line(self, afa: Afa, budget: str | None = None) -> Revising:
+    def executor(self, afa: Afa, budget: str | None = None) -> RetractingExecutor:
         """A run of an automaton over these events.
 
         Raises
@@ -75,7 +75,7 @@ class AfaTrial(Trying):
         OptionError, DataError
             The events are not what it needs.
         """
-        return Revising(
+        return RetractingExecutor(
             afa, self.events.table.schema, time=self.events.time, sequence=None, ordered=True, budget=budget
         )
 
@@ -100,18 +100,18 @@ class AfaTrial(Trying):
 
     def _outputs(self, query: Afa, most: float, budget: str | None = None) -> Iterator[pa.Table]:
         """The output of an automaton, piece by piece of the stream; it is given up when it takes more than so many seconds."""
-        line, table, began = self.line(query, budget), self.events.table, process_time()
-        names, begin, size = line.needed(), 0, FIRST
+        executor, table, began = self.executor(query, budget), self.events.table, process_time()
+        names, begin, size = executor.needed(), 0, FIRST
         while begin < table.num_rows:
             try:
-                yield line.take(pa.Table.from_batches(table.select(names).slice(begin, size).to_batches()), None)
+                yield executor.take(pa.Table.from_batches(table.select(names).slice(begin, size).to_batches()), None)
             except DataError as error:
                 if query.arcs == self.events.afa.arcs:
                     raise
                 raise Abandoned from error  # a transfer of what a fence would have kept from it
             begin += size
             took = process_time() - began
-            if begin < table.num_rows and (took > most or line.run.nbytes > MOST_BYTES):
+            if begin < table.num_rows and (took > most or executor.run.nbytes > MOST_BYTES):
                 raise Abandoned
             if 4 * took < most:
                 size = min(2 * size, LARGEST)

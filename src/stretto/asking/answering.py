@@ -11,7 +11,7 @@ from stretto.asking.evidence import Evidence
 from stretto.asking.search import Search, Way
 from stretto.asking.trying import WHOLE, WHOLE_SECONDS, Found
 from stretto.explaining.answer import Answer, NearMiss, Reason, nearest_first
-from stretto.query.asks.constraints import Chain, Constraint, Step, by_step
+from stretto.query.constraints.model import Chain, Constraint, Step, by_step
 
 #: Ways to a match of which events are looked at, near misses of all of them that are looked at, and of each piece of the stream.
 MOST_WAYS, LOOKED_AT, EACH = 8, 256, 8

@@ -28,16 +28,16 @@ from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query, roles
-from stretto.matching.files import table_of
-from stretto.matching.keyed import as_in, has_key, named_keys
-from stretto.matching.recognizing import read_clause
-from stretto.matching.sql_query import SqlQuery
-from stretto.matching.streams import are_tables, nothing, one_table, with_types_of_nulls
+from stretto.matching.executors.row_pattern import read_clause
+from stretto.matching.input.files import table_of
+from stretto.matching.input.stream_union import are_tables, nothing, one_table, with_types_of_nulls
+from stretto.matching.inspection.key_filter import as_in, has_key, named_keys
+from stretto.matching.sql.compiled import SqlQuery
 from stretto.query.afa import Afa
 from stretto.query.afa_text import shown
-from stretto.query.asks.afa import AfaChain
-from stretto.query.asks.chains import chains_of
-from stretto.query.asks.rows import RowsChain
+from stretto.query.constraints.afa import AfaChain
+from stretto.query.constraints.of_query import chains_of
+from stretto.query.constraints.row_pattern import RowsChain
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import RowQuery, RowsPerMatch
 from stretto.query.sase import Selection
@@ -171,7 +171,7 @@ def _answer(  # noqa: PLR0913 - the arguments of why_not
         refuse_said("an automaton", {"stream": stream, "time_unit": time_unit, "language": language})
         found = afa_events_of(query.frozen, events, key, between, time, sequence, late)
         tried = AfaTrial(found, _position(event, found.table.num_rows, found.rows))
-        tried.line(found.afa)  # an automaton that does not fit is an error, and nothing that has no match
+        tried.executor(found.afa)  # an automaton that does not fit is an error, and nothing that has no match
         asked = [Search(chain, tried) for chain in AfaChain.of(found.afa)]
         text = "\n".join(shown(arc, found.afa.register) for arc in found.afa.arcs)
         return answered(text, found.table.num_rows, asked, AfaWitness(found), most)

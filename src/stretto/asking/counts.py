@@ -22,12 +22,12 @@ from stretto.explaining.dot import Drawing, Stage, about, draw_stages
 from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query
-from stretto.matching.dry import findings
-from stretto.matching.dry_arcs import unmet_arcs
+from stretto.matching.empty_result.automata import unmet_arcs
+from stretto.matching.empty_result.queries import findings
 from stretto.query.afa import Afa
-from stretto.query.asks.chains import chains_of
-from stretto.query.asks.constraints import Chain, Kind
-from stretto.query.asks.constraints import Step as Asks
+from stretto.query.constraints.model import Chain, Kind
+from stretto.query.constraints.model import Step as Asks
+from stretto.query.constraints.of_query import chains_of
 from stretto.query.row_pattern import RowQuery
 from stretto.query.sase import SaseQuery
 

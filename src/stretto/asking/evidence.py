@@ -20,7 +20,7 @@ from stretto.asking.trying import Events, Found
 from stretto.errors import nearest
 from stretto.query import algebra as a
 from stretto.query import predicate as p
-from stretto.query.asks.constraints import Constraint, Kind, Step, parts_of
+from stretto.query.constraints.model import Constraint, Kind, Step, parts_of
 from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
 from stretto.query.evaluate_sase import failing, holds_in

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stretto.query import algebra as a
 from stretto.query import predicate as p
-from stretto.query.asks.constraints import AnyParsed, joined, parts_of
+from stretto.query.constraints.model import AnyParsed, joined, parts_of
 from stretto.query.eql import EqlQuery
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import Component, Element, Index, Referred, SaseQuery, Selection, may_lack

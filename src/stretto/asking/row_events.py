@@ -16,9 +16,9 @@ from stretto.asking.trying import FIRST, I64, LARGEST, Abandoned, Found, Trying
 from stretto.column_types import with_fields
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.program import RowProgram
-from stretto.matching.rows import columns_of, sorted_partitions
-from stretto.query.asks.constraints import Constraint, Kind, Step
-from stretto.query.asks.rows import as_written, short
+from stretto.matching.sql.row_pattern_table import columns_of, sorted_partitions
+from stretto.query.constraints.model import Constraint, Kind, Step
+from stretto.query.constraints.row_pattern import as_written, short
 from stretto.query.evaluate_rows import unfulfilled
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import Anchor, BoundRows, Navigation, RowQuery, parts_of

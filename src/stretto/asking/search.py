@@ -12,7 +12,7 @@ from typing import Any
 
 from stretto.asking.trying import Found, Trying
 from stretto.errors import LimitError, OptionError, QueryError
-from stretto.query.asks.constraints import AnyParsed, Bounds, Chain, Constraint, Kind
+from stretto.query.constraints.model import AnyParsed, Bounds, Chain, Constraint, Kind
 from stretto.query.sase import Selection
 
 #: Constraints that are looked for one by one, after which those of a step are dropped together.

@@ -22,7 +22,7 @@ from stretto.engines.timeouts import TimeoutProgram
 from stretto.errors import LimitError
 from stretto.events import Schema
 from stretto.matching.compiled import Query, bound_apart
-from stretto.matching.merging import ordered
+from stretto.matching.input.k_way_merge import ordered
 from stretto.query.query import Consume, ParsedQuery
 
 I64 = NDArray[np.int64]

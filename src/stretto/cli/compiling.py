@@ -140,7 +140,7 @@ def _dataflow() -> None:
 
 def _rows() -> None:
     from stretto.languages.match_recognize import parse
-    from stretto.matching.rows import recognize
+    from stretto.matching.sql.row_pattern_table import recognize
     from stretto.query.passes.bind_rows import bind
 
     rows = EVENTS.append_column("x", EVENTS["v"].cast(pa.float64()))

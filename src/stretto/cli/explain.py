@@ -15,8 +15,8 @@ from stretto.errors import OptionError
 if TYPE_CHECKING:
     from stretto.asking.explanation import Explanation
     from stretto.matching.compiled import Query
-    from stretto.matching.files import Source
-    from stretto.matching.sql_query import SqlQuery
+    from stretto.matching.input.files import Source
+    from stretto.matching.sql.compiled import SqlQuery
     from stretto.query.afa import Afa
 
 
@@ -76,7 +76,7 @@ def explain(  # noqa: PLR0913 - the options of the command
     from stretto.cli.files import bound_to, read_events, read_one, read_query, read_statement_text, typed_columns
     from stretto.explaining.afa import draw_afa, explain_afa
     from stretto.languages.clauses import has_clause
-    from stretto.matching.many.automata import of_what_it_reads
+    from stretto.matching.pattern_set.afa_run import of_what_it_reads
     from stretto.query.afa import Afa
 
     if counts and not data:

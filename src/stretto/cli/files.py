@@ -19,8 +19,8 @@ import pyarrow as pa
 from stretto.errors import OptionError, suggestion
 from stretto.languages.sase import is_sase
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.files import Source, kind_of, open_files
-from stretto.matching.streams import one_table
+from stretto.matching.input.files import Source, kind_of, open_files
+from stretto.matching.input.stream_union import one_table
 
 
 def read_query(argument: str, language: str | None = None) -> str:

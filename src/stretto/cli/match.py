@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stretto.matching.compiled import Query
-    from stretto.matching.files import Source
+    from stretto.matching.input.files import Source
 
 
 class Engine(StrEnum):
@@ -111,8 +111,8 @@ def match(  # noqa: PLR0913 - the options of the command
     """Find the complex events of QUERY in DATA."""
     import stretto
     from stretto.cli.files import read_events, read_query, span_of, typed_columns
-    from stretto.cli.giving import give
-    from stretto.matching.lateness import tell_of
+    from stretto.cli.output import give
+    from stretto.matching.reorder.late_policy import tell_of
 
     text = read_query(query, language)
     compiled = stretto.compile(text, language=language)  # a wrong query is told before data is read
@@ -192,7 +192,7 @@ def _as_stream(
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """The rows of files one after the other, as they came."""
     import stretto
-    from stretto.matching.streams import STREAM_COLUMN, files_by_stream
+    from stretto.matching.input.stream_union import STREAM_COLUMN, files_by_stream
 
     if isinstance(events, dict) and len(events) > 1:
         raise OptionError(

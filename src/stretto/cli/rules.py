@@ -97,7 +97,7 @@ def match(  # noqa: PLR0913 - the options of the command
 ) -> None:
     """Match all rules over DATA in one pass. The exit code is 1 where one of them cannot run; the others do."""
     from stretto.cli.files import budget_of, read_events, typed_columns
-    from stretto.cli.giving import give
+    from stretto.cli.output import give
     from stretto.pipelines.rules.ruleset import named_state, read_state, undecided_words, write_state
 
     read = _read(rules)

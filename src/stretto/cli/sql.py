@@ -32,7 +32,7 @@ def sql(
     """Run a SQL statement with MATCH_RECOGNIZE over files."""
     import stretto
     from stretto.cli.files import read_statement_text
-    from stretto.cli.giving import give
+    from stretto.cli.output import give
 
     found = stretto.sql(read_statement_text(text), **tables_of(table or ()))
     give(found.schema, [found], lambda count: f"{count:,} row{'' if count == 1 else 's'}", out, json=json, rows=rows)

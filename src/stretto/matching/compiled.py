@@ -16,16 +16,16 @@ from stretto.errors import OptionError, QueryError, suggestion
 from stretto.events import Schema
 from stretto.languages import ceql, eql, sase
 from stretto.languages.clauses import has_clause
-from stretto.matching.derived import Derived
-from stretto.matching.results import Layout
+from stretto.matching.input.derived_columns import Derived
+from stretto.matching.output.match_table import Layout
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.afa import Afa
 from stretto.query.eql import EqlQuery
-from stretto.query.passes.apart import split_by_equalities
 from stretto.query.passes.bind import BoundQuery, bind, with_field_types
 from stretto.query.passes.bind_eql import bind_eql
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
+from stretto.query.passes.infer_partition_keys import split_by_equalities
 from stretto.query.passes.nulls import with_types_of_nulls
 from stretto.query.query import Consume, ParsedQuery, Strategy
 from stretto.query.sase import SaseQuery, Selection

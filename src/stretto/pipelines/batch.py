@@ -12,7 +12,7 @@ import pyarrow as pa
 from stretto import connectors
 from stretto.connectors.sinks import kept
 from stretto.errors import warn
-from stretto.matching.noted import DISABLED
+from stretto.matching.pattern_set.with_metadata import DISABLED
 from stretto.pipelines import model
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.rules.ruleset import undecided_words

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stretto.connectors.changes import ADDED, SIGN
 from stretto.errors import OptionError, suggestion
-from stretto.matching.lateness import tell_of
+from stretto.matching.reorder.late_policy import tell_of
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.places import Path as KeyPath

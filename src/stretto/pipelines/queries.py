@@ -13,7 +13,7 @@ from stretto.errors import DataError, OptionError, QueryError, StrettoError, sug
 from stretto.languages.afa.written import read_afa
 from stretto.languages.sql import read_statement
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.streams import STREAM_COLUMN
+from stretto.matching.input.stream_union import STREAM_COLUMN
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.documents import Text

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stretto import connectors
 from stretto.errors import OptionError, warn
-from stretto.matching.patterns import PatternSet
+from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.pipelines import model, sources
 from stretto.pipelines.plan import Plan
 from stretto.pipelines.queries import known_columns

@@ -15,8 +15,8 @@ from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.keyed import as_in, named_keys
-from stretto.matching.sql_query import SqlQuery
+from stretto.matching.inspection.key_filter import as_in, named_keys
+from stretto.matching.sql.compiled import SqlQuery
 from stretto.query.afa import Afa
 from stretto.query.passes.bind_rows import bind
 from stretto.spark.compat import to_arrow

@@ -14,7 +14,7 @@ from stretto.budget import Budget
 from stretto.errors import OptionError
 from stretto.events import require
 from stretto.languages.afa.written import function_paths, read_afa, write_afa
-from stretto.matching.options import OF_QUERIES, refuse
+from stretto.matching.executors.choose import OF_QUERIES, refuse
 from stretto.query.afa import Afa
 from stretto.spark.batch.survey import tasks_for
 from stretto.spark.batch.worker import check_times, pieces, whole_tables

@@ -20,12 +20,12 @@ from stretto.events import Schema, require
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
-from stretto.matching.derived import refuse_name_of
-from stretto.matching.line import Reading
-from stretto.matching.options import refuse, unexpected
-from stretto.matching.pipes import refuse_pipes
-from stretto.matching.results import Layout
-from stretto.matching.sets import refuse_unlisted
+from stretto.matching.executors.base import Reading
+from stretto.matching.executors.choose import refuse, unexpected
+from stretto.matching.input.derived_columns import refuse_name_of
+from stretto.matching.output.match_sets import refuse_unlisted
+from stretto.matching.output.match_table import Layout
+from stretto.matching.output.pipes import refuse_pipes
 from stretto.query import functions
 from stretto.query.afa import Afa
 from stretto.query.totals import Best, Extent, Function, Totals

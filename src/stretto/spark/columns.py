@@ -30,7 +30,7 @@ import pyarrow as pa
 from stretto.columns.grid import on_grid, snapped
 from stretto.events import Schema
 from stretto.matching.compiled import Query
-from stretto.matching.relevance import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
+from stretto.matching.input.predicate_pushdown import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
 from stretto.query import predicate as p
 from stretto.query.builtins import TABLE
 from stretto.query.evaluate import like_search, value

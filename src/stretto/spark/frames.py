@@ -13,7 +13,7 @@ from stretto.column_types import field_type, unified
 from stretto.errors import DataError, OptionError, hinted
 from stretto.events import require
 from stretto.matching.compiled import Query
-from stretto.matching.streams import STREAM_COLUMN
+from stretto.matching.input.stream_union import STREAM_COLUMN
 from stretto.query.query import JoinedKey
 
 if TYPE_CHECKING:

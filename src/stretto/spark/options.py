@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stretto.errors import OptionError, suggestion
-from stretto.matching.lateness import renamed, tell_of
 from stretto.matching.reorder import check_span
+from stretto.matching.reorder.late_policy import renamed, tell_of
 from stretto.times import SECONDS
 
 #: Into how many buckets keys are hashed unless the caller says otherwise. It belongs to the state: not to be changed by what

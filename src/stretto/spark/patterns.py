@@ -16,11 +16,11 @@ from stretto.events import require
 from stretto.frame import arrow_table
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
-from stretto.matching.line import Reading
-from stretto.matching.many.automata import LANGUAGE, text_of
-from stretto.matching.many.changes import Change
-from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
-from stretto.matching.patterns import PatternSet
+from stretto.matching.executors.base import Reading
+from stretto.matching.pattern_set.afa_run import LANGUAGE, text_of
+from stretto.matching.pattern_set.changes import Change
+from stretto.matching.pattern_set.pattern_set import PatternSet
+from stretto.matching.pattern_set.with_metadata import EVERY, UNTIL, AnnotatedPatternSet
 from stretto.query.afa import Afa
 from stretto.spark.batch.run import latest_of
 from stretto.spark.batch.survey import tasks_for
@@ -306,7 +306,7 @@ def run_patterns(
     nothing."""
     run = ManyPatterns(**task)
     kinds = pa.ipc.read_schema(pa.py_buffer(run.schema))
-    patterns: PatternSet | NotedPatterns | None = None
+    patterns: PatternSet | AnnotatedPatternSet | None = None
     for table in whole_tables(batches, kinds):
         if patterns is None:
             patterns = run.start()
@@ -317,6 +317,6 @@ def run_patterns(
     if latest is None:
         yield from pieces(patterns.finish())
         return
-    assert isinstance(patterns, NotedPatterns)
+    assert isinstance(patterns, AnnotatedPatternSet)
     yield from pieces(patterns.advance(arrow_table(latest).column(0)[0]))
     yield from pieces(patterns.left())

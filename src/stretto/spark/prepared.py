@@ -11,8 +11,8 @@ import pyarrow as pa
 from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import roles as roles_of
-from stretto.matching.derived import Derived
-from stretto.matching.results import Layout
+from stretto.matching.input.derived_columns import Derived
+from stretto.matching.output.match_table import Layout
 from stretto.query.functions import Paths
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume

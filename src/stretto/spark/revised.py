@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stretto.frame import arrow_table
 from stretto.languages.afa.written import read_afa
-from stretto.matching.matcher import Matcher
+from stretto.matching.api.matcher import Matcher
 from stretto.query.afa import Afa
 from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query

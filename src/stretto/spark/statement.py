@@ -12,10 +12,10 @@ import pyarrow as pa
 from stretto.arguments import check_arguments
 from stretto.errors import DataError, QueryError
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
-from stretto.matching.lateness import check_late
-from stretto.matching.rows import recognize
-from stretto.matching.sql import bound_to
-from stretto.matching.sql_query import SqlQuery
+from stretto.matching.reorder.late_policy import check_late
+from stretto.matching.sql.compiled import SqlQuery
+from stretto.matching.sql.row_pattern_table import recognize
+from stretto.matching.sql.run import bound_to
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, RowsPerMatch
 from stretto.spark.batch.rows import explained, recognized

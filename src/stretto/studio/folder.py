@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stretto.errors import OptionError
-from stretto.matching.files import check_path, kind_of
+from stretto.matching.input.files import check_path, kind_of
 
 #: Files that are listed.
 MOST_FILES = 500

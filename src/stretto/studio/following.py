@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError, OptionError, StrettoError
 from stretto.events import first_deep_line
-from stretto.matching.files import Source as Files
-from stretto.matching.files import open_files
+from stretto.matching.input.files import Source as Files
+from stretto.matching.input.files import open_files
 from stretto.studio.folder import FOLLOWED, parquet_files
 from stretto.views.text import cut
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError, OptionError
-from stretto.matching.many.changes import Instant
+from stretto.matching.pattern_set.changes import Instant
 from stretto.matching.reorder import Cleanse
 from stretto.studio.following import Source
 from stretto.studio.replay import PIECE

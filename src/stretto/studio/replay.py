@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.errors import LimitError, OptionError, StrettoWarning
-from stretto.matching.many.changes import Change
-from stretto.matching.patterns import PatternSet
+from stretto.matching.pattern_set.changes import Change
+from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.studio.values import as_value
 from stretto.studio.workbench import LONGEST, MOST_MATCHES, Workbench
 

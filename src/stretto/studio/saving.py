@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from stretto.errors import OptionError
-from stretto.matching.files import kind_of
+from stretto.matching.input.files import kind_of
 from stretto.studio.folder import FOLLOWED
 from stretto.studio.topic import Topic
 from stretto.studio.workbench import Roles

@@ -17,10 +17,10 @@ from stretto.asking.call import why_not
 from stretto.errors import DataError, LimitError, OptionError, QueryError, StrettoError, StrettoWarning
 from stretto.events import Schema, require
 from stretto.languages.clauses import has_clause
-from stretto.matching.call import iter_matches
+from stretto.matching.api.match import iter_matches
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.files import open_files
-from stretto.matching.matcher import Matcher
+from stretto.matching.input.files import open_files
 from stretto.studio.values import as_numbers, as_value
 
 #: Events of the sample, where nothing else is said.

@@ -70,7 +70,7 @@ class Columns:
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Columns:
-        """Tell them by names, types and order, as ``matching/results.py`` writes them."""
+        """Tell them by names, types and order, as ``matching/output/match_table.py`` writes them."""
         names = list(schema.names)
         kinds = {field.name: field.type for field in schema}
         places = [one for one in ("start", "end") if one in kinds and pa.types.is_integer(kinds[one])]

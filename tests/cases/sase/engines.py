@@ -13,8 +13,8 @@ from stretto.engines.api import Matches, Program
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.select import program_for
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import compile_query
-from stretto.matching.matcher import Matcher
 from stretto.query.passes.bind_sase import BoundSase
 from tests.cases.sase.queries import SaseCase, text_of
 from tests.reference.sase import evaluate_sase

@@ -24,8 +24,8 @@ from stretto.events import Schema
 from stretto.frame import Section
 from stretto.languages.afa.builder import AFA
 from stretto.languages.afa.written import read_afa, write_afa
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import Matcher
 from stretto.query.afa import Afa, UserFunction
 from stretto.query.eql import EqlQuery
 from stretto.query.query import Consume, refuse_joined

@@ -9,7 +9,7 @@ from stretto.errors import LimitError
 class TooMany(LimitError):
     """With the matches of an event a run would hold, or look at, more than it may.
 
-    A run knows the event by its position; who has the events says which one it is (``matching/metering.py``).
+    A run knows the event by its position; who has the events says which one it is (``matching/output/memory_budget.py``).
 
     Parameters
     ----------

@@ -17,9 +17,9 @@ from stretto.engines.shared.roles import signs
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
-from stretto.matching.lateness import check_late, renamed
-from stretto.matching.life import one_thread
+from stretto.matching.executors.lifecycle import one_thread
 from stretto.matching.reorder.columns import BEFORE_ALL, Columns
+from stretto.matching.reorder.late_policy import check_late, renamed
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
 from stretto.matching.reorder.spans import check_span, span
 from stretto.matching.reorder.waiting import Buffer

@@ -17,9 +17,9 @@ from stretto.errors import QueryError, StrettoError
 from stretto.events import Schema
 from stretto.languages.afa.written import read_keys
 from stretto.matching.compiled import Query
-from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
-from stretto.matching.patterns import PatternSet
-from stretto.matching.recognizing import read_clause
+from stretto.matching.executors.row_pattern import read_clause
+from stretto.matching.pattern_set.pattern_set import PatternSet
+from stretto.matching.pattern_set.with_metadata import EVERY, UNTIL, AnnotatedPatternSet
 from stretto.pipelines.rules import model
 from stretto.pipelines.rules.texts import AutomatonText, ClauseText
 from stretto.query import predicate as p
@@ -96,7 +96,7 @@ def _taken(change: Mapping[str, Any], schemas: Sequence[Sequence[Schema]]) -> in
         errors: list[StrettoError] = []
         for schema in alike:
             try:
-                NotedPatterns(PatternSet(schema, measures=True, warn_after=None)).change([change])
+                AnnotatedPatternSet(PatternSet(schema, measures=True, warn_after=None)).change([change])
             except StrettoError as error:
                 errors.append(error)
             else:

@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from stretto.errors import OptionError
+from stretto.matching.pattern_set.throttle import number_of
 from stretto.matching.reorder.spans import check_span
-from stretto.matching.repeats import number_of
 from stretto.pipelines.model import Columns, Name, Table, Text
 
 

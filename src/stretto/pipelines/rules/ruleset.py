@@ -20,16 +20,16 @@ from stretto.errors import DataError, LimitError, OptionError, SnapshotError, St
 from stretto.events import as_table, require
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
-from stretto.matching.derived import Derived
-from stretto.matching.files import Source, are_files, open_files
-from stretto.matching.inputs import lies_in_order
-from stretto.matching.many.changes import instant_of
-from stretto.matching.many.lacking import summary
-from stretto.matching.merging import Streams, ordered
-from stretto.matching.metering import Meter
-from stretto.matching.noted import NotedPatterns
-from stretto.matching.patterns import PatternSet
-from stretto.matching.streams import STREAM_COLUMN, are_tables, files_by_stream
+from stretto.matching.input.derived_columns import Derived
+from stretto.matching.input.files import Source, are_files, open_files
+from stretto.matching.input.k_way_merge import Streams, ordered
+from stretto.matching.input.ordered_input import lies_in_order
+from stretto.matching.input.stream_union import STREAM_COLUMN, are_tables, files_by_stream
+from stretto.matching.output.memory_budget import Meter
+from stretto.matching.pattern_set.changes import instant_of
+from stretto.matching.pattern_set.empty_result import summary
+from stretto.matching.pattern_set.pattern_set import PatternSet
+from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import model
 from stretto.pipelines.rules.texts import AutomatonText, ClauseText
@@ -80,7 +80,7 @@ class Rule:
 
     @property
     def change(self) -> dict[str, Any]:
-        """The rule as a change of patterns with notes (:class:`stretto.matching.noted.NotedPatterns`)."""
+        """The rule as a change of patterns with notes (:class:`stretto.matching.pattern_set.with_metadata.AnnotatedPatternSet`)."""
         query = {"id": self.id, "query": self.query.text, "language": self.query.language}
         return query | {name: getattr(self.given, name) for name in ("every", "since", "until", *SHOWN)}
 
@@ -326,7 +326,7 @@ class RuleSet:
             write_state(Path(state), found.state)
         return found
 
-    def added_to(self, patterns: NotedPatterns) -> dict[str, str]:
+    def added_to(self, patterns: AnnotatedPatternSet) -> dict[str, str]:
         """Add the enabled rules to a set, in place of those that it has; of those that it does not take, by id: why."""
         errors: dict[str, str] = {}
         for rule in self.enabled:
@@ -465,7 +465,7 @@ def _matched(
     return Alerts(matches, pa.Table.from_pylist(report, schema=REPORTED), after)
 
 
-def _later(pieces: Iterator[pa.Table], patterns: NotedPatterns, time: str) -> Iterator[pa.Table]:
+def _later(pieces: Iterator[pa.Table], patterns: AnnotatedPatternSet, time: str) -> Iterator[pa.Table]:
     """The events of a round that goes on; a :class:`DataError` where they begin before those of the one before have ended."""
     before = patterns.reached
     for piece in pieces:
@@ -483,7 +483,7 @@ def _later(pieces: Iterator[pa.Table], patterns: NotedPatterns, time: str) -> It
         yield piece
 
 
-def _state_of(patterns: NotedPatterns, columns: pa.Schema) -> bytes:
+def _state_of(patterns: AnnotatedPatternSet, columns: pa.Schema) -> bytes:
     """What the next round goes on from."""
     section = Section()
     section.put_schema("columns", columns)
@@ -491,9 +491,9 @@ def _state_of(patterns: NotedPatterns, columns: pa.Schema) -> bytes:
     return section.to_bytes(MAGIC)
 
 
-def noted(patterns: PatternSet) -> NotedPatterns:
+def noted(patterns: PatternSet) -> AnnotatedPatternSet:
     """A set of patterns whose matches show what people know of rules."""
-    return NotedPatterns(patterns, SHOWN)
+    return AnnotatedPatternSet(patterns, SHOWN)
 
 
 def _in_pieces(events: Any, time: str, sequence: str | None, made: Derived) -> tuple[pa.Schema, Iterator[pa.Table]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, hinted, suggestion
 from stretto.events import as_table
-from stretto.matching.files import kind_of, open_files
+from stretto.matching.input.files import kind_of, open_files
 from stretto.pipelines.documents import File, Form, Text
 from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.problems import Problem

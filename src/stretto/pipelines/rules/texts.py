@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from stretto.explaining.rows import explain_clause
 from stretto.languages.afa.written import read_keys
-from stretto.matching.recognizing import read_clause
+from stretto.matching.executors.row_pattern import read_clause
 
 
 @dataclass(frozen=True)

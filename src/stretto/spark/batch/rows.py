@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from stretto.column_types import with_fields
 from stretto.languages.match_recognize import parse
-from stretto.matching.rows import recognize
+from stretto.matching.sql.row_pattern_table import recognize
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, OrderItem
 from stretto.spark.batch.survey import tasks_for

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from stretto.errors import DataError
 from stretto.frame import arrow_table
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.matcher import Matcher
-from stretto.matching.metering import meter_of_task
-from stretto.matching.results import CHUNK
+from stretto.matching.output.match_table import CHUNK
+from stretto.matching.output.memory_budget import meter_of_task
 from stretto.query.functions import Paths, import_functions
 from stretto.spark.batch.context import Context
 from stretto.spark.workers import worker_task

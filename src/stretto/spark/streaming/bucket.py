@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
 from stretto.frame import Section, check_columns, kept_table
-from stretto.matching.matcher import Matcher
-from stretto.matching.noted import NotedPatterns
-from stretto.matching.patterns import PatternSet
+from stretto.matching.api.matcher import Matcher
+from stretto.matching.pattern_set.pattern_set import PatternSet
+from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from stretto.spark.streaming.keeping import UNKNOWN, WAIT, AnyBucket, Settings
 from stretto.spark.streaming.packing import arrived, write_table
 from stretto.spark.streaming.runs import ManyPatterns, Run
@@ -64,7 +64,7 @@ class Bucket(AnyBucket):
         )
         #: Whether patterns have changed since the query started: then there is something to keep.
         self.changed = False
-        off = self.matcher.off if isinstance(self.matcher, NotedPatterns) else None
+        off = self.matcher.off if isinstance(self.matcher, AnnotatedPatternSet) else None
         #: The columns that are NULL in matches, and what rows are counted as in which they are not.
         self._apart = {"timeouts": run.reached, "disabled": off}
 
@@ -133,7 +133,7 @@ class Bucket(AnyBucket):
 
     def apply(self, changes: pa.Table, now: pa.Scalar | None) -> None:
         """Carry out changes, of which none holds before ``now``; those before a wrong one may hold then."""
-        if isinstance(self.matcher, NotedPatterns):
+        if isinstance(self.matcher, AnnotatedPatternSet):
             self.matcher.change(changes, renew=not self.settings.changes_now, now=now)
             return
         if not isinstance(self.matcher, PatternSet):
@@ -346,7 +346,7 @@ class Bucket(AnyBucket):
         empty = self.matcher.idle and not self.changed
         parts = [b"" if empty else self.matcher.snapshot(), *map(_ipc, (self.held, self.seen))]
         self.counts.held = 0 if self.held is None else self.held.num_rows
-        if isinstance(self.matcher, NotedPatterns):
+        if isinstance(self.matcher, AnnotatedPatternSet):
             self.counts.suppressed = sum(self.matcher.suppressed.values())
         stats = self.matcher.stats
         self.counts.keys = stats.get("partitions", 0)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.matching.matcher import Matcher
+from stretto.matching.api.matcher import Matcher
 from stretto.spark.revised import Revised
 from stretto.spark.streaming.bucket import Bucket, in_order
 from stretto.spark.streaming.keeping import Settings

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from stretto.frame import arrow_table
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query
-from stretto.matching.matcher import Matcher
-from stretto.matching.metering import meter_of_task
-from stretto.matching.noted import EVERY, UNTIL, NotedPatterns
-from stretto.matching.patterns import PatternSet
-from stretto.matching.recognizing import Recognizing
-from stretto.matching.results import Layout
+from stretto.matching.executors.row_pattern import RowPatternExecutor
+from stretto.matching.output.match_table import Layout
+from stretto.matching.output.memory_budget import meter_of_task
+from stretto.matching.pattern_set.pattern_set import PatternSet
+from stretto.matching.pattern_set.with_metadata import EVERY, UNTIL, AnnotatedPatternSet
 from stretto.query.functions import Paths
 from stretto.spark.batch.worker import Roles, bound_query, matcher_of
 from stretto.spark.revised import Plain, Revised
@@ -47,7 +47,7 @@ class Run(Protocol):
     def reached(self) -> str | None:
         """The column of results that is NULL in matches, and not in rows of what timed out; ``None``: all are matches."""
 
-    def start(self) -> Matcher | PatternSet | NotedPatterns | Recognizing:
+    def start(self) -> Matcher | PatternSet | AnnotatedPatternSet | RowPatternExecutor:
         """A matcher at the beginning of the stream."""
 
 
@@ -96,7 +96,7 @@ class ManyPatterns(Plain):
         The columns for type, time and stream, and the unit of time.
     changes
         The patterns that are known when the query starts: a table ``id``, ``query``, ``since``, ``language`` as Arrow bytes, with the
-        columns of notes (:class:`stretto.matching.noted.NotedPatterns`).
+        columns of notes (:class:`stretto.matching.pattern_set.with_metadata.AnnotatedPatternSet`).
     shown
         The columns of changes that matches show.
     on_limit, totals, measures
@@ -159,7 +159,7 @@ class ManyPatterns(Plain):
         known = arrow_table(self.changes).column_names
         return bool(self.shown) or EVERY in known or UNTIL in known or self.on_limit == "disable" or self.counts
 
-    def start(self) -> PatternSet | NotedPatterns:
+    def start(self) -> PatternSet | AnnotatedPatternSet:
         type, time, stream, time_unit = self.roles
         patterns = PatternSet(
             self.attributes,
@@ -177,10 +177,10 @@ class ManyPatterns(Plain):
             on_limit=self.on_limit,
             warn_after=None,
         )
-        started: PatternSet | NotedPatterns = patterns
+        started: PatternSet | AnnotatedPatternSet = patterns
         if self.noted:
             disables = self.on_limit == "disable"
-            started = NotedPatterns(
+            started = AnnotatedPatternSet(
                 patterns, self.shown, valuations=self.valuations, disables=disables, counts=self.counts
             )
         started.change(arrow_table(self.changes))
@@ -209,8 +209,8 @@ class OneClause:
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
         return dict(zip(schema.names, schema.types, strict=True))
 
-    def start(self) -> Recognizing:
-        return Recognizing(self.clause, self.attributes, sorts=True, budget=math.inf)
+    def start(self) -> RowPatternExecutor:
+        return RowPatternExecutor(self.clause, self.attributes, sorts=True, budget=math.inf)
 
 
 def _said(value: Any) -> str | None:

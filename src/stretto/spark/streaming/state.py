@@ -19,8 +19,8 @@ from stretto.errors import SnapshotError, StrettoError
 from stretto.languages.afa.written import read_afa
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import read
+from stretto.matching.executors.row_pattern import read_clause
 from stretto.matching.meaning import changes
-from stretto.matching.recognizing import read_clause
 from stretto.query.afa import Afa
 
 MAGIC = b"STRBUCK\0"

@@ -25,9 +25,9 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, OrderingColumn, Par
 
 from stretto.errors import DataError, OptionError, StrettoError, hinted
 from stretto.events import require
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import compile_query
-from stretto.matching.matcher import Matcher
-from stretto.matching.results import CHUNK
+from stretto.matching.output.match_table import CHUNK
 from stretto.query import functions
 from stretto.query.functions import Paths
 from stretto.spark import automata

@@ -1,0 +1,1 @@
+"""The calls that people use on tables: ``match`` and ``Matcher``."""

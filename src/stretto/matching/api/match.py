@@ -1,0 +1,452 @@
+"""One call over a whole table: ``stretto.match``, ``stretto.iter_matches`` and ``stretto.match_sets``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from stretto.arguments import check_arguments
+from stretto.budget import Budget
+from stretto.columns.overflow import IntegerOverflow
+from stretto.errors import LimitError, OptionError
+from stretto.events import Schema, as_table, require
+from stretto.languages.afa.builder import AFA
+from stretto.matching.compiled import Query, compile_query, roles
+from stretto.matching.empty_result.automata import unmet_arcs
+from stretto.matching.empty_result.queries import findings, warn_of
+from stretto.matching.executors.base import Reading
+from stretto.matching.executors.choose import unexpected
+from stretto.matching.executors.lifecycle import gives_in_turn
+from stretto.matching.input.derived_columns import Derived
+from stretto.matching.input.files import Source, are_files, are_files_of_stream, open_files, table_of
+from stretto.matching.input.k_way_merge import Streams
+from stretto.matching.input.ordered_input import Input, input_of
+from stretto.matching.input.predicate_pushdown import relevant
+from stretto.matching.input.stream_union import nothing, one_table, streams_of, with_types_of_nulls
+from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse_unlisted
+from stretto.matching.output.match_table import CHUNK, Layout, build_tables
+from stretto.matching.output.memory_budget import Meter
+from stretto.matching.output.pipes import piped, reads_events
+from stretto.matching.output.progress import Progress
+from stretto.query.afa import Afa
+
+if TYPE_CHECKING:
+    from stretto.matching.executors.retracting import RetractingExecutor
+
+T = TypeVar("T")
+Found = TypeVar("Found", pa.Table, MatchSet)
+
+
+@check_arguments
+def match(  # noqa: PLR0913 - the options that users have
+    query: str | Query | AFA | Afa,
+    events: Any,
+    *,
+    type: str | None = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    time_unit: str | None = None,
+    output: str = "events",
+    valuations: bool = False,
+    language: str | None = None,
+    at_end: str = "complete",
+    timeouts: bool = False,
+    budget: int | float | str | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> pa.Table:
+    """Find the complex events of ``query`` in ``events``.
+
+    Parameters
+    ----------
+    query
+        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`.
+    events
+        Anything with ``__arrow_c_stream__`` (pyarrow, pandas, polars, DuckDB, …), a list of dicts, a dict of columns, or for a
+        query ``FROM`` several streams a dict of such tables by stream name. Or files: a path to a Parquet, CSV, JSON-lines or Arrow
+        file, to a directory of such files, or with ``*`` in it; a list of paths; a :class:`pyarrow.dataset.Dataset`. Of files only
+        the columns that are needed are read, piece by piece; if they do not lie in the order of ``time``, what can matter of them
+        is sorted in memory.
+    type
+        The column that holds the event type. ``None``: an event's type is the name of its stream.
+    time
+        The column that orders the stream (stably; NULLs are an error). ``None``: the order in which events are given.
+    sequence
+        A column that orders events of the same time.
+    stream
+        The column that names an event's stream, when one table holds several.
+    time_unit
+        What one unit of an integer ``time`` is (``s``, ``ms``, ``us``, ``ns``), for windows such as ``WITHIN 1 minute``, and for
+        conditions such as ``b.t - a.t > 1 minute``.
+    output
+        ``"events"``: with the events that each selected variable holds. ``"positions"``: without (faster, smaller).
+        ``"summary"``: one row for each event that completes matches, with their number.
+    valuations
+        One row for each valuation (which variable holds which event) in place of each complex event.
+    language
+        The query's language, where the text does not tell: ``"eql"``.
+    at_end
+        What becomes of a match that waits for time to pass (for what must not come behind it, or with KEEP for a longer one) when
+        the events end before: it is ``"complete"``, or ``"drop"``: it is left out.
+    timeouts
+        With ``WITHIN``: rows of partial matches as well, one for each first event whose window has closed without a match that
+        begins with it (``docs/semantics.md``). They have ``reached``, the variable of their last event, and ``expired``, the last
+        time of their window; both are NULL for matches. What the end of the events leaves open has not timed out.
+    budget
+        How much may be listed: a number of rows, bytes such as ``"2 GiB"``, or ``math.inf``. ``None``: a quarter of the memory there
+        is. What would be more ends in a :class:`~stretto.errors.LimitError` before it is listed. With ``output="summary"`` nothing is
+        listed, except where LIMIT or a negation decides match by match: there it bounds each event by itself.
+    progress
+        Show a progress bar; ``None``: for long calls in a terminal or notebook.
+    options
+        For an AFA, beside ``time`` and ``sequence``: ``until``, ``numbered``, ``bag``, ``provenance`` and ``ignore``
+        (:class:`stretto.Matcher`). Its output has the columns of that matcher without ``sign``, by last event, first event and
+        register.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row a match: ``start``, ``end`` (int64) and ``positions`` (list<int64>, ascending), which are 0-based rows of the
+        input as it was given; ``start_time`` and ``end_time`` where a time is known; the partition attributes; and for each
+        selected variable the list of its events (list<struct>). Ordered by the event that completes the match.
+
+        With ``output="summary"`` one row for each event that completes matches: ``start`` (of the match that begins first) and
+        ``end``; ``start_time`` and ``end_time`` of these; the partition attributes; and ``matches`` (int64), how many there are:
+        NULL where 64 bits do not hold the number, of which a warning tells.
+
+    Raises
+    ------
+    LimitError
+        The matches go over the ``budget``; the message names the event, its key and how many it completes.
+    QueryError
+        The query is wrong or does not fit the events' columns.
+    DataError
+        The events are not what the query needs: a missing column, a NULL or decreasing time.
+
+    Examples
+    --------
+    >>> import stretto
+    >>> events = [{"type": "A", "x": 1}, {"type": "B", "x": 2}, {"type": "B", "x": 9}]
+    >>> stretto.match("SELECT b FROM S WHERE A; B AS b FILTER b[x > 5]", events).to_pylist()
+    [{'start': 0, 'end': 2, 'positions': [2], 'b': [{'type': 'B', 'x': 9}]}]
+    >>> stretto.match("SELECT * FROM S WHERE A; B+", events, output="summary").to_pylist()
+    [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
+    """
+    if isinstance(query, AFA | Afa):
+        given = {
+            "stream": stream,
+            "time_unit": time_unit,
+            "output": output,
+            "valuations": valuations,
+            "language": language,
+            "at_end": at_end,
+            "timeouts": timeouts,
+        }
+        if budget is not None:
+            options["budget"] = budget
+        return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
+    if options:
+        raise unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
+    reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end, timeouts=timeouts)
+    call = _Call(query, events, reading, valuations=valuations, language=language)
+    return pa.Table.from_batches(
+        [batch for table in call.piped(progress, Meter.of_call(budget)) for batch in table.to_batches()],
+        schema=call.shown.schema(),
+    )
+
+
+@check_arguments(like=match)
+@gives_in_turn
+def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) -> Iterator[pa.Table]:
+    """Do what :func:`match` does, in pieces of bounded size: results may exceed memory, and none is refused without ``budget``.
+
+    Of an AFA, a piece is what so many events give.
+
+    >>> import stretto
+    >>> pieces = stretto.iter_matches("SELECT * FROM S WHERE A+", [{"type": "A"}] * 10, output="positions")
+    >>> sum(piece.num_rows for piece in pieces)
+    1023
+    """
+    progress = options.pop("progress", None)
+    if isinstance(query, AFA | Afa):
+        return _iter_match_afa(query, events, **_of_afa(options))
+    meter = Meter.of_call(options.pop("budget", None), pieces=True)
+    call = _Call.of(query, events, options)
+    return call.piped(progress, meter)
+
+
+#: What :func:`match` is told of queries only, with the values that it has where nothing is said.
+_OF_QUERIES = {
+    "stream": None,
+    "time_unit": None,
+    "output": "events",
+    "valuations": False,
+    "language": None,
+    "at_end": "complete",
+    "timeouts": False,
+}
+
+
+def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
+    """Options without those that say nothing about an AFA."""
+    for name, default in _OF_QUERIES.items():
+        if options.get(name, default) != default:
+            raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
+    return {name: value for name, value in options.items() if name not in (*_OF_QUERIES, "type")}
+
+
+@check_arguments(like=match)
+@gives_in_turn
+def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[MatchSet]:
+    """Do what :func:`match` does, with the matches of each event that completes some as one set, which lists none until it is asked.
+
+    For SASE+ queries (``OUTPUT compressed`` or not), whose matches may be exponentially many. Always the NFAb engine, whose
+    merged runs hold them in as many nodes as events were selected.
+
+    Raises
+    ------
+    OptionError
+        The query is CEQL, has a negation (which is decided match by match), or a LIMIT (take ``set.first(n)``).
+
+    Examples
+    --------
+    >>> import stretto
+    >>> query = "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { }"
+    >>> events = [{"type": kind} for kind in "ABBB"]
+    >>> [len(found) for found in stretto.match_sets(query, events)]
+    [1, 2, 4]
+    """
+    call = _Call.of(query, events, options, sets=True)
+    return call.told(call.sets())
+
+
+#: What of a :class:`Reading` a call over a whole table is told.
+_READ = ("type", "time", "sequence", "stream", "time_unit", "output", "at_end", "timeouts")
+
+
+class _Call:
+    """One call of :func:`match`: the query bound to the table, and the table in stream order."""
+
+    def __init__(
+        self,
+        query: str | Query,
+        events: Any,
+        reading: Reading,
+        *,
+        valuations: bool = False,
+        language: str | None = None,
+        sets: bool = False,
+    ) -> None:
+        sequence = reading.sequence
+        compiled = compile_query(query, language=language)
+        if not sets:
+            refuse_unlisted(compiled)
+        type, time, stream, time_unit = compiled.roles(reading.type, reading.time, reading.stream, reading.time_unit)
+        source = _opened(events)
+        if isinstance(source, dict):
+            given: Any = {name: one.schema.empty_table() for name, one in source.items()}
+        else:
+            given = _loaded(events) if source is None else source.schema.empty_table()
+        table, stream = one_table(compiled, given, type, time, sequence, stream)
+        if not table.num_rows and set(table.column_names) <= {stream}:
+            # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
+            table = nothing(compiled, type, time, stream)
+        schema = Schema.of(table.schema, **roles(type, time, stream, None, time_unit))
+        for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
+            if name is not None:
+                require(table, name, role)
+        if compiled.schema != schema:
+            compiled = compiled.bind(schema)
+        table = with_types_of_nulls(table, compiled.bound.schema)
+        implied = Derived() if reading.timeouts else compiled.implied
+        made = Derived(
+            (*compiled.parsed.read, *filter(None, (type, time, sequence, stream))), compiled.parsed.joined, stream
+        )
+        if isinstance(source, dict):
+            chosen = {name: source[name].deriving(made.of_stream(name)) for name in streams_of(compiled, source)}
+            several = len(chosen) > 1 or compiled.parsed.any_stream
+            source = Streams(chosen, table.schema, str(stream), implied) if several else next(iter(chosen.values()))
+        elif source is not None:
+            source = source.deriving(replace(implied, paths=made.paths) if implied.keys else made)
+        else:
+            table = implied.added_to(table)
+        self.query = compiled
+        #: The columns of results, and those of the tables of matches, of which pipes read the events.
+        self.shown = self.layout = Layout(compiled.bound, output=reading.output, timeouts=reading.timeouts)
+        if reads_events(compiled) and reading.output != "events":
+            if self.shown.summary:
+                raise OptionError(
+                    "output='summary' counts matches, and the pipes of this query read their events: list them, and count the rows"
+                )
+            self.layout = Layout(compiled.bound, timeouts=reading.timeouts)
+        self.completes = reading.completes or self.layout.at_end
+        timeouts = reading.timeouts
+        self.program = (
+            program_of_sets(compiled, timeouts=timeouts)
+            if sets
+            else compiled.program(valuations=valuations, split=True, timeouts=timeouts)
+        )
+        self.events = table if source is None else source
+        tested, shown = self.program.columns, self.layout.columns
+        # Where it is to be known which windows have closed, every event may close one.
+        closes = reading.timeouts or (compiled.waits and not reading.completes)
+        asked = None if source is None or closes else relevant(compiled)
+        self.input = input_of(self.events, tested, shown, time, sequence, asked)
+
+    @classmethod
+    def of(cls, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> _Call:
+        """A call with the options that were given, and the defaults of the others."""
+        own = {name: options[name] for name in _READ if name in options}
+        others = {name: value for name, value in options.items() if name not in own}
+        unknown = set(others) - {"valuations", "language"}
+        if unknown:
+            raise unexpected("unexpected argument", unknown, (*_READ, "valuations", "language", "budget", "progress"))
+        return cls(query, events, Reading(**own), **others, sets=sets)
+
+    def sets(self) -> Iterator[MatchSet]:
+        """The matches, in a set for each event that completes some."""
+        from stretto.engines.nfab.program import NfabProgram
+        from stretto.engines.nfab.runner import NfabRunner
+
+        assert isinstance(self.program, NfabProgram)
+        runner = NfabRunner(self.program)
+        for batch in self.input.batches(self.program.columns, runner):
+            for found in self._advanced(runner.sets(batch)):
+                rows, order = self.input.kept()
+                yield MatchSet(found, self.layout, rows, self.program.marks, order)
+
+    def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
+        """The matches, in tables of bounded size."""
+        held = meter.budget.held
+        runner = self.program.start(labels=self.layout.labels, counts=self.layout.summary, budget=held)
+        rows, order, marks = self.input.rows, self.input.order, self.program.marks
+        with Progress(progress, self.input.total) as report:
+            for batch in self.input.batches(self.program.columns, runner):
+                found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
+                yield from build_tables(found, self.layout, rows, marks, order)
+                report(runner.rows)
+            if not self.completes:
+                return
+            last = meter.watch(runner.finish(), runner, self.layout, rows, order)
+            yield from build_tables(last, self.layout, rows, marks, order)
+
+    def piped(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
+        """The matches after the query's pipes."""
+        found = piped(self.query, self.layout, self.told(self.tables(progress, meter)))
+        return (table.select(self.shown.schema().names) for table in found) if self.shown is not self.layout else found
+
+    def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
+        """The pieces of a result; behind them, where there are no matches, warnings of what keeps them away."""
+        nothing = True
+        for piece in pieces:
+            nothing = nothing and isinstance(piece, pa.Table) and not piece.num_rows
+            yield piece
+        if nothing:
+            warn_of(findings(self.query, self.events))
+
+    def _advanced(self, found: Iterator[T]) -> Iterator[T]:
+        """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
+        try:
+            yield from found
+        except IntegerOverflow as error:
+            raise error.renumbered(self.input.order) from None
+
+
+def _opened(events: Any) -> Source | dict[str, Source] | None:
+    """Files that are read in pieces, alone or by stream; ``None``: there are none, or their types depend on the query."""
+    if are_files(events):
+        sources = {"": open_files(events)}
+    elif isinstance(events, Mapping) and events and all(map(are_files_of_stream, events.values())):
+        sources = {name: open_files(one) for name, one in events.items()}
+    else:
+        return None
+    if any(pa.types.is_null(kind) for one in sources.values() for kind in one.schema.types):
+        return None
+    return sources if isinstance(events, Mapping) else sources[""]
+
+
+def _loaded(events: Any) -> Any:
+    """Events in memory."""
+    if isinstance(events, Mapping):
+        return {name: table_of(one) if are_files_of_stream(one) else one for name, one in events.items()}
+    return table_of(events)
+
+
+#: Options that a whole table does not need.
+_OF_STREAMS = ("sign", "late", "ordered", "dynamic", "timer", "speculation", "disorder", "hold")
+
+
+def _match_afa(
+    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
+) -> pa.Table:
+    """All outputs of an automaton over a table, whatever its order."""
+    budget = Budget(options.get("budget"))
+    pieces: list[pa.Table] = []
+    rows = size = 0
+    for piece in _iter_match_afa(afa, events, time=time, sequence=sequence, **options):
+        rows, size = rows + piece.num_rows, size + piece.nbytes
+        if not budget.holds(rows, size):
+            raise LimitError(
+                f"the outputs go over the budget of {budget}, at {rows:,} rows\nhint: a narrower window or stricter fences give "
+                "less; iter_matches() gives them in pieces; budget= allows more"
+            )
+        pieces.append(piece)
+    return pa.concat_tables(pieces)
+
+
+def _iter_match_afa(
+    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
+) -> Iterator[pa.Table]:
+    """Do what :func:`_match_afa` does, in pieces: the outputs of so many events each; at least one, which may be empty."""
+    own = ("until", "bag", "numbered", "ignore", "provenance", "budget")
+    unknown = set(options) - set(own)
+    if unknown:
+        told = "match() of an AFA got an unexpected keyword argument"
+        if min(unknown) in _OF_STREAMS:
+            raise TypeError(f"{told} '{min(unknown)}': it is for streams, stretto.Matcher(afa, time='…')")
+        raise unexpected(told, unknown, ("time", "sequence", *own))
+    if time is None:
+        raise OptionError("an AFA needs the column that orders the stream: time='…'")
+    frozen = afa.frozen
+    if not frozen.arcs:
+        raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
+    paths = [name for name in (time, sequence, options.get("until"), options.get("numbered")) if name is not None]
+    made = Derived((*paths, *frozen.events))
+    given = open_files(events).deriving(made) if are_files(events) else made.added_to(as_table(events))
+    require(given.schema.names, time, "time")
+    for name in frozen.events:
+        require(given.schema.names, name, "attribute")
+    tie = sequence or options.get("numbered")
+    from stretto.matching.executors.retracting import RetractingExecutor
+
+    executor = RetractingExecutor(frozen, given.schema, time=time, sequence=sequence, ordered=True, **options)
+    if isinstance(given, pa.Table):
+        given = given.select(executor.needed())
+    return _told(_outputs(executor, input_of(given, executor.needed(), (), time, tie, None)), frozen, given)
+
+
+def _told(pieces: Iterator[pa.Table], afa: Afa, events: pa.Table | Source) -> Iterator[pa.Table]:
+    """The outputs of an automaton; behind them, where there are none, warnings of what keeps them away."""
+    nothing = True
+    for piece in pieces:
+        nothing = nothing and not piece.num_rows
+        yield piece
+    if nothing:
+        warn_of(unmet_arcs(afa, events))
+
+
+def _outputs(executor: RetractingExecutor, events: Input) -> Iterator[pa.Table]:
+    rows, order, names = 0, events.order, executor.needed()
+    for batch in events.batches(names, executor.run):
+        for begin in range(0, batch.num_rows, CHUNK):
+            part = pa.Table.from_batches([batch.slice(begin, CHUNK)])
+            numbers = None if order is None else order[rows : rows + part.num_rows]
+            rows += part.num_rows
+            yield executor.take(part, numbers).drop_columns(["sign"])
+    if not rows:
+        yield executor.given().drop_columns(["sign"])

@@ -1,0 +1,235 @@
+"""A pattern that needs another engine than tECS: it has a run of its own over the events that concern it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stretto.budget import Budget
+from stretto.columns.arrays import longer
+from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.api import Matches
+from stretto.engines.around import AroundRun
+from stretto.engines.latest.runner import LatestRunner
+from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared.holding import TooMany
+from stretto.engines.tecs.runner import Runner
+from stretto.engines.timed.runner import TimedRunner
+from stretto.engines.totals.runner import TotalsRunner
+from stretto.frame import Section
+from stretto.matching.pattern_set.compiled_pattern import CompiledQuery
+from stretto.matching.pattern_set.event_routing import RoutedEvents
+from stretto.matching.pattern_set.shared_aggregate_run import CompiledAggregates
+from stretto.matching.pattern_set.shared_keys import SharedKeys
+
+I64 = NDArray[np.int64]
+
+#: Places are forgotten when there are so many more than twice those that were kept last.
+PLACES = 1 << 12
+
+
+class OtherRun(AroundRun):
+    """A run that is handed some events of a stream, and says of its matches where in the whole stream their events are.
+
+    Parameters
+    ----------
+    part
+        The pattern.
+    labels
+        Tell which variables hold which event.
+    capacity
+        Initial size of the growing arrays.
+    budget
+        How many bytes of matches it may hold before it gives them.
+    """
+
+    run: Runner | NfabRunner | TimedRunner | LatestRunner | TotalsRunner
+    ranked = False  #: nothing counts the events that it is not handed
+
+    def __init__(
+        self, part: CompiledQuery | CompiledAggregates, *, labels: bool, capacity: int, budget: Budget
+    ) -> None:
+        self._places: Any = _Places()
+        super().__init__(self._started(part, labels=labels, capacity=capacity, budget=budget))
+        #: Whether matches are given when time has passed their window.
+        self.waits = part.waits
+        self._size = part.wait
+        self._columns = list(part.machine.columns)
+        assert part.query.bound.schema.time is not None
+        self._time = part.query.bound.schema.time
+
+    def _started(self, part: CompiledQuery | CompiledAggregates, *, labels: bool, capacity: int, budget: Budget) -> Any:
+        """The run inside."""
+        return part.machine.start(labels=labels, capacity=capacity, budget=budget)
+
+    # -- events ---------------------------------------------------------------------------------------------------------
+
+    def follow(
+        self,
+        batch: pa.RecordBatch,
+        first: int,
+        handed: RoutedEvents,
+        measures: Mapping[str, NDArray[Any]],
+        shared: SharedKeys | None,
+    ) -> Iterator[Matches]:
+        """As :class:`~stretto.matching.pattern_set.dedicated_tecs_run.TecsRun` does; the run numbers keys by itself."""
+        times = measures[self._time]
+        if handed.rows.size:
+            self._places.add(handed.rows + first, times[handed.rows])
+            mine = batch.select(self._columns)
+            if handed.rows.size < batch.num_rows:
+                mine = mine.take(pa.array(handed.rows))
+            yield from self._known(self.run.advance(mine), first, times)
+        if self._is_due(times[-1].item()):
+            yield from self._known(self.run.reach(times[-1].item()), first, times)
+        if self._places.many:
+            self._places.forget(self._oldest)
+
+    def reach(self, time: int | float) -> Iterator[Matches]:
+        """No event before ``time`` will come: give what waited for that, and free what is out of its window."""
+        return self._placed(self.run.reach(time))
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: give what waits."""
+        return self._placed(self.run.finish())
+
+    def _is_due(self, time: int | float) -> bool:
+        """Whether something has waited long enough at a time."""
+        last = self.run.expires if self.waits else None
+        return last is not None and time > last
+
+    def _known(self, found: Iterator[Matches], first: int, times: NDArray[Any]) -> Iterator[Matches]:
+        """The matches with the event of the batch at which each is known, where they wait: the first behind its window."""
+        if not self.waits:
+            yield from self._placed(found)
+            return
+        for piece in self._placed(found):
+            ends = self._places.times_of(piece.start) + self._size
+            known = np.minimum(np.searchsorted(times, ends, "right"), times.size - 1)
+            yield piece._replace(known=first + known)
+
+    def _placed(self, found: Iterator[Matches]) -> Iterator[Matches]:
+        """The matches with the positions of the whole stream."""
+        places = self._places
+        try:
+            for piece in found:
+                yield places.placed(piece)
+        except TooMany as error:
+            error.event = int(places[error.event])
+            raise
+        except IntegerOverflow as error:
+            raise error.renumbered(places) from None
+
+    # -- what is kept of the past ---------------------------------------------------------------------------------------
+
+    @property
+    def _oldest(self) -> int:
+        """The first event, by its number in the run, that a match may still hold."""
+        oldest: int | None = self.run.oldest
+        if oldest is not None:
+            return oldest
+        live = self.run.live()
+        return int(live[0]) if live.size else int(self.run.rows)
+
+    def live(self) -> I64:
+        """The positions of the events that a match to come may hold (sorted)."""
+        found: I64 = self._places[self.run.live()]
+        return found
+
+    @property
+    def expires(self) -> int | float | None:
+        """The last time at which something that was given may still matter; where matches wait, when the first is due."""
+        return self.run.expires
+
+    def unlisted(self) -> Unlisted | None:
+        """While events are being read: how many matches of the last one are still to come; ``None``: none."""
+        return self.run.unlisted()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return int(self.run.nbytes + self._places.nbytes)
+
+    def save(self, section: Section) -> None:
+        """Write the run's state, and where its events are."""
+        self.run.save(section.sub("run"))
+        self._places.forget(self._oldest)
+        self._places.save(section.sub("places"))
+
+    def load(self, section: Section) -> None:
+        """Take over what :meth:`save` wrote."""
+        self.run.load(section.sub("run"))
+        rows = self.run.rows
+        # What a window alone says of what may be named goes by numbers that need not rise.
+        self._places.load(section.sub("places"), rows, self._oldest if self.run.oldest is None else rows)
+
+
+class _Places:
+    """Of the events of a run, by their numbers there: positions in the stream, and times."""
+
+    def __init__(self) -> None:
+        self._first = 0  # the number of the first that is kept
+        self._count = self._kept = 0
+        self._position = np.zeros(1, np.int64)
+        self._time: NDArray[Any] = np.zeros(1, np.int64)
+
+    def __getitem__(self, numbers: Any) -> Any:
+        return self._position[numbers - self._first]
+
+    def placed(self, piece: Matches) -> Matches:
+        """Matches whose events are told by their numbers, with positions."""
+        return piece._replace(start=self[piece.start], end=self[piece.end], position=self[piece.position])
+
+    def times_of(self, positions: I64) -> NDArray[Any]:
+        """The times of events at positions of the stream."""
+        return self._time[np.searchsorted(self._position[: self._count], positions)]
+
+    def since(self, oldest: int) -> I64:
+        """The positions of the events from number ``oldest`` on."""
+        found: I64 = self._position[max(oldest - self._first, 0) : self._count].copy()
+        return found
+
+    def add(self, positions: I64, times: NDArray[Any]) -> None:
+        """The next events."""
+        stop = self._count + positions.size
+        if stop > self._position.size or self._time.dtype != times.dtype:
+            size = max(stop, 2 * self._count)
+            self._position, self._time = longer(self._position, size), longer(self._time.astype(times.dtype), size)
+        self._position[self._count : stop] = positions
+        self._time[self._count : stop] = times
+        self._count = stop
+
+    @property
+    def many(self) -> bool:
+        """Whether there are so many more than were kept last that it is worth to forget."""
+        return self._count > 2 * self._kept + PLACES
+
+    def forget(self, oldest: int) -> None:
+        """Drop the events before number ``oldest``."""
+        gone = min(max(oldest - self._first, 0), self._count)
+        self._position, self._time = self._position[gone : self._count].copy(), self._time[gone : self._count].copy()
+        self._first += gone
+        self._count = self._kept = self._position.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        return self._position.nbytes + self._time.nbytes
+
+    def save(self, section: Section) -> None:
+        """Write the events that are kept."""
+        section.values["first"] = self._first
+        section.arrays |= {"position": self._position[: self._count], "time": self._time[: self._count]}
+
+    def load(self, section: Section, rows: int, oldest: int) -> None:
+        """Take over what :meth:`save` wrote of a run that was handed so many events, and may name those from ``oldest`` on."""
+        self._first = section.count("first", most=min(rows, oldest))
+        self._position, self._time = section.numbers("position", least=0, rising=True), section.arrays["time"].copy()
+        if not self._position.size == self._time.size == rows - self._first:
+            raise ValueError("there are not as many places as events")
+        self._count = self._kept = self._position.size

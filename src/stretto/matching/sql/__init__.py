@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE over tables: the call ``sql``, its compiled form, and its rows."""
