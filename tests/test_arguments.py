@@ -328,6 +328,24 @@ def test_names_that_there_are_not_are_pythons_own_error() -> None:
         stretto.match(QUERY, EVENTS, tiem="t")
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'events'"):
         stretto.match(QUERY)
+    for call, told in (
+        (
+            lambda: stretto.Matcher(QUERY, tiem="t"),
+            r"Matcher\(\) got an unexpected keyword argument 'tiem'; did you mean 'time'\?",
+        ),
+        (lambda: stretto.Matcher(QUERY, cleanse="after"), r"Matcher\(\) got an unexpected keyword argument 'cleanse'$"),
+        (lambda: stretto.Cleanse(time="t", disordr=2), r"Cleanse\(\) got an .* 'disordr'; did you mean 'disorder'\?"),
+        (
+            lambda: stretto.Matcher(QUERY).advance(5, to=3),
+            r"Matcher\.advance\(\) got an unexpected keyword argument 'to'",
+        ),
+        (
+            lambda: stretto.show([], rowz=3),
+            r"show\(\) got an unexpected keyword argument 'rowz'; did you mean 'rows'\?",
+        ),
+    ):
+        with pytest.raises(TypeError, match=told):
+            call()
 
 
 def test_signatures_are_as_they_are_written() -> None:

@@ -134,15 +134,11 @@ def test_a_file_as_a_disordered_stream(run: Run) -> None:
     assert [(one["sign"], one["positions"]) for one in found] == [(1, [0, 1]), (-1, [0, 1])]
     code, out, _ = run("match", query, *shown[:-1], "--speculation", "inf")
     assert out.splitlines()[-1] == "2 changes of matches"
-    code, out, err = run("match", query, *shown, "--disorder", "speculate")
-    assert (code, len(out.splitlines())) == (0, 2)
-    assert err.startswith(
-        "warning: --disorder speculate is an old word, accepted for this release only: say --speculation inf"
-    )
     ordered = "SELECT * FROM S WHERE A; C"
     code, out, _ = run("match", ordered, *shown, "--disorder", "7")
     assert [json.loads(line)["positions"] for line in out.splitlines()] == [[0, 2]]
     for arguments, words in [
+        (("--disorder", "speculate"), "error: disorder='speculate': expected ticks of the time column"),
         (("--disorder", "soon"), "error: disorder='soon': expected ticks of the time column"),
         (("--disorder", "5 s"), "error: disorder='5 s': 't' is int64, whose unit is not known"),
         (("--late", "drop"), "error: --late is for streams: give --disorder as well"),

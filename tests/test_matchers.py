@@ -137,18 +137,3 @@ def test_what_does_not_go_together_is_refused() -> None:
     ):
         with pytest.raises(OptionError, match=words):
             stretto.Matcher(automaton(), time="t", **options)
-
-
-def test_old_words_of_matchers() -> None:
-    with pytest.warns(stretto.StrettoWarning, match=r"bound=… is an old word, .* say disorder=…"):
-        old = stretto.Matcher(automaton(), time="t", bound=2)
-    assert old.push(EVENTS) == stretto.Matcher(automaton(), time="t", disorder=2).push(EVENTS)
-    with pytest.warns(stretto.StrettoWarning, match="cleanse='after' is an old word, .* say hold='results'"):
-        old = stretto.Matcher(automaton(), time="t", speculation=1, cleanse="after")
-    new = stretto.Matcher(automaton(), time="t", speculation=1, hold="results")
-    assert new.restore(old.snapshot()).push(EVENTS) == old.push(EVENTS)
-    with pytest.warns(
-        stretto.StrettoWarning, match=r"disorder='speculate' is an old word, .* say speculation=math.inf"
-    ):
-        old = stretto.Matcher(SASE, SCHEMA, time="t", disorder="speculate")
-    assert old.push(EVENTS) == stretto.Matcher(SASE, SCHEMA, time="t", speculation=math.inf).push(EVENTS)

@@ -49,8 +49,6 @@ def test_every_matcher_is_one() -> None:
         stretto.Matcher(afa, time="t", disorder=3),
     ):
         assert type(matcher) is stretto.Matcher
-    with pytest.warns(stretto.StrettoWarning, match="AfaMatcher is an old word"):
-        assert stretto.AfaMatcher is stretto.Matcher
 
 
 @pytest.mark.parametrize(

@@ -122,15 +122,7 @@ _NAMES = {"compile": "compile_query"}
 
 
 def __getattr__(name: str) -> object:
-    """What is public is imported when it is first used, which takes time.
-
-    ``stretto.AfaMatcher`` is what :class:`Matcher` was called for automata.
-    """
-    if name == "AfaMatcher":
-        from stretto.errors import warn
-
-        warn("stretto.AfaMatcher is an old word, accepted for this release only: every matcher is a stretto.Matcher")
-        return __getattr__("Matcher")
+    """What is public is imported when it is first used, which takes time."""
     if name in ("spark", "dataflow", "studio"):
         return import_module(f"stretto.{name}")
     if name not in _HOME:

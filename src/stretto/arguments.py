@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from stretto.errors import OptionError
+from stretto.errors import OptionError, nearest
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -118,6 +118,13 @@ def refuse(call: str, name: str, value: Any, expected: str, hint: str = "") -> O
     return OptionError(f"{text}; {hint}" if hint else text)
 
 
+def unexpected(told: str, given: Iterable[str], known: Iterable[str]) -> TypeError:
+    """Python's error of an argument that a call does not have, with the nearest name that it has."""
+    name = min(given)
+    best = nearest(name, known)
+    return TypeError(f"{told} '{name}'" + (f"; did you mean '{best}'?" if best else ""))
+
+
 def _checked(function: Any, told: str, like: Callable[..., Any] | None) -> Any:
     parameters = list(inspect.signature(function).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -127,6 +134,7 @@ def _checked(function: Any, told: str, like: Callable[..., Any] | None) -> Any:
     others = next((named.pop(one.name) for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD), None)
     if several is not None:
         named = {name: one for name, one in named.items() if one is not several}
+    known = {one.name for one in parameters} if all(one.kind is not one.VAR_KEYWORD for one in parameters) else None
     if like is not None:
         shared = inspect.signature(like).parameters.values()
         named = {one.name: _parameter(one) for one in shared if one.kind is inspect.Parameter.KEYWORD_ONLY} | named
@@ -136,6 +144,8 @@ def _checked(function: Any, told: str, like: Callable[..., Any] | None) -> Any:
 
     @wraps(function)
     def call(*given: Any, **options: Any) -> Any:
+        if known is not None and not known.issuperset(options):
+            raise unexpected(f"{told}() got an unexpected keyword argument", options.keys() - known, known - {"self"})
         for parameter, value in zip(positional, given, strict=False):
             if parameter is not None and type(value) not in parameter.types:
                 _check(told, parameter, value)

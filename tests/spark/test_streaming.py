@@ -319,9 +319,12 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"disorder": "speculate"}, "a continuous query needs a watermark"),
+            ({"disorder": "speculate"}, "disorder='speculate': expected a number and a unit"),
             ({"disorder": "guess"}, "disorder='guess': expected a number and a unit"),
-            ({"watermark": "1 second"}, "watermark=… is an old word for disorder=: give one of them"),
+            (
+                {"watermark": "1 second"},
+                "Spark's watermark is disorder= behind the latest event: give disorder='10 seconds'",
+            ),
             ({"late": "keep"}, "late='keep': expected 'drop', 'error' or 'side'"),
             ({"buckets": 0}, "buckets=0: give a positive number"),
             ({"disorder": "soon"}, "disorder='soon': expected a number and a unit"),

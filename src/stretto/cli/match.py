@@ -112,7 +112,6 @@ def match(  # noqa: PLR0913 - the options of the command
     import stretto
     from stretto.cli.files import read_events, read_query, span_of, typed_columns
     from stretto.cli.output import give
-    from stretto.matching.reorder.late_policy import tell_of
 
     text = read_query(query, language)
     compiled = stretto.compile(text, language=language)  # a wrong query is told before data is read
@@ -128,9 +127,6 @@ def match(  # noqa: PLR0913 - the options of the command
         "timeouts": timeouts,
     }
     allowed = _budget(budget, shown=out is None and not json)
-    if disorder == "speculate":
-        tell_of("--disorder speculate")
-        disorder, speculation = None, "inf"
     if late is not None and disorder is None and speculation is None:
         raise OptionError("--late is for streams: give --disorder as well")
     if disorder is not None or speculation is not None:

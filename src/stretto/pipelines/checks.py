@@ -10,7 +10,6 @@ from pathlib import Path
 
 from stretto.connectors.changes import ADDED, SIGN
 from stretto.errors import OptionError, suggestion
-from stretto.matching.reorder.late_policy import tell_of
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
 from stretto.pipelines.places import Path as KeyPath
@@ -50,14 +49,9 @@ def _pipeline(plan: Plan) -> Iterator[Problem]:
     trigger = plan.pipeline.trigger
     if trigger is not None and trigger != "available-now":
         yield from _duration(plan, ("pipeline", "trigger"), trigger, "'available-now', or ")
-    key, delay = plan.events.delay
-    if delay is not None:
-        yield from _duration(plan, ("events", key), delay, "")
-    if plan.events.watermark is not None:
-        if plan.events.disorder is not None:
-            told = "[events] watermark is an old word for 'disorder': give one of them"
-            yield plan.file.problem(("events", "watermark"), told, at_key=True)
-        tell_of("watermark in TOML")
+    disorder = plan.events.disorder
+    if disorder is not None:
+        yield from _duration(plan, ("events", "disorder"), disorder, "")
     if not plan.streaming:
         for key in ("checkpoint", "trigger"):
             if getattr(plan.pipeline, key) is not None:
@@ -67,7 +61,7 @@ def _pipeline(plan: Plan) -> Iterator[Problem]:
     if plan.pipeline.checkpoint is None:
         hint = 'checkpoint = "…": a folder where a restart finds how far the pipeline came'
         yield plan.file.problem(("pipeline", "mode"), "[pipeline] needs 'checkpoint' when it streams", hint)
-    if delay is None:
+    if disorder is None:
         hint = 'disorder = "10 seconds" says how much later than the latest event one may still arrive'
         yield plan.file.problem(("events",), "[events] needs 'disorder' when the pipeline streams", hint, at_key=True)
 

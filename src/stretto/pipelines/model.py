@@ -117,18 +117,10 @@ class Events(Table):
     event_id: Text | None = None
     sign: Text | None = None
     disorder: Text | None = None
-    #: The old word for ``disorder``.
-    watermark: Text | None = None
     late: Literal["drop", "error", "side"] = "drop"
     late_sink: Text | None = None
     bad_records: Literal["drop", "error", "side"] = "error"
     bad_records_sink: Text | None = None
-
-    @property
-    def delay(self) -> tuple[str, str | None]:
-        """The key that says how late events may be, and what it says."""
-        old = self.disorder is None and self.watermark is not None
-        return ("watermark", self.watermark) if old else ("disorder", self.disorder)
 
 
 class _Asked(Table):

@@ -60,7 +60,7 @@ def alerts(
         df,
         reloaded.stream(),
         late=roles.late,
-        disorder=roles.delay[1],
+        disorder=roles.disorder,
         buckets=rules.buckets,
         late_changes="now",
         **options,

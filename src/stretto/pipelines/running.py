@@ -157,14 +157,14 @@ def _match(plan: Plan, number: int, events: Mapping[str, connectors.Events]) -> 
     query, roles = plan.queries[number], plan.events
     good = {name: source.good for name, source in events.items()}
     text = query_text(plan, number)
-    arguments: dict[str, Any] = {"late": roles.late, "disorder": roles.delay[1], "buckets": query.buckets}
+    arguments: dict[str, Any] = {"late": roles.late, "disorder": roles.disorder, "buckets": query.buckets}
     ahead = query.speculation or 0
     arguments["speculation"] = math.inf if ahead == "inf" else ahead
     try:
         if query.language == SQL:
             for name, rows in good.items():
                 # Rows of a batch stay as they are.
-                watermarked(rows, roles.time, roles.time_unit, roles.delay[1], spare=0).createOrReplaceTempView(name)
+                watermarked(rows, roles.time, roles.time_unit, roles.disorder, spare=0).createOrReplaceTempView(name)
             late = roles.late if plan.streaming else "drop"
             return sql(next(iter(good.values())).sparkSession, text.text, late=late)
         return match(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from stretto.arguments import check_arguments
+from stretto.arguments import check_arguments, unexpected
 from stretto.budget import Budget
 from stretto.engines.select import NO_VALUATIONS
 from stretto.errors import OptionError
@@ -21,7 +21,7 @@ from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.executors.base import Reading
-from stretto.matching.executors.choose import refuse, unexpected
+from stretto.matching.executors.choose import refuse
 from stretto.matching.input.derived_columns import refuse_name_of
 from stretto.matching.output.match_sets import refuse_unlisted
 from stretto.matching.output.match_table import Layout
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 NOT_HERE = {
     "timer": "timer= needs punctuations while a window is open, and on Spark a key without events is looked at when its window "
     "closes: say what does not happen in SASE+, SEQ(A a, ~(B b)) WITHIN …, or put rows that mark time among the events",
+    "watermark": "Spark's watermark is disorder= behind the latest event: give disorder='10 seconds', or df.withWatermark(…)",
 }
 
 
@@ -79,7 +80,6 @@ def match(  # noqa: PLR0913 - the options that users have
     until: str | None = None,
     bag: bool = False,
     numbered: str | None = None,
-    watermark: str | None = None,
     **unknown: Any,
 ) -> DataFrame:
     """Find the complex events of ``query`` in a DataFrame, batch or streaming.
@@ -163,8 +163,6 @@ def match(  # noqa: PLR0913 - the options that users have
         (:meth:`stretto.Matcher.push`): an arc holds for the events from ``since`` on and before ``until``.
     until, bag, numbered
         Automata: as in :class:`stretto.Matcher`.
-    watermark
-        The old word for ``disorder``.
 
     Returns
     -------
@@ -199,9 +197,7 @@ def match(  # noqa: PLR0913 - the options that users have
     if partitions is not None and partitions < 1:
         raise OptionError(f"partitions={partitions}: give a positive number, or None to let Spark decide")
     check_slices(slices)
-    continuous = Continuous.of(
-        disorder, late, event_id, buckets, speculation=speculation, sign=sign, watermark=watermark
-    )
+    continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, sign=sign)
     shared: dict[str, Any] = {"time": time, "sequence": sequence, "time_unit": time_unit, "budget": budget}
     of_queries: dict[str, Any] = {"type": type, "stream": stream, "output": output, "valuations": valuations}
     of_queries |= {"language": language, "at_end": at_end, "timeouts": timeouts}

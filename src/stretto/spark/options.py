@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from stretto.errors import OptionError, suggestion
 from stretto.matching.reorder import check_span
-from stretto.matching.reorder.late_policy import renamed, tell_of
 from stretto.times import SECONDS
 
 #: Into how many buckets keys are hashed unless the caller says otherwise. It belongs to the state: not to be changed by what
@@ -47,9 +45,8 @@ class Continuous:
         *,
         speculation: Any = 0,
         sign: str | None = None,
-        watermark: str | None = None,
     ) -> Continuous:
-        """The options of a call, checked; old words are taken with a warning.
+        """The options of a call, checked.
 
         Raises
         ------
@@ -60,16 +57,10 @@ class Continuous:
             raise OptionError(
                 f"disorder= is a {disorder.__class__.__name__}: expected such as '10 seconds', or a timedelta"
             )
-        if disorder == "sort":
-            tell_of("sort")
-            disorder = None
-        elif disorder == "speculate":
-            disorder, speculation = None, math.inf
-        delay = renamed("watermark", watermark, "disorder", disorder)
         ahead = check_span(0 if speculation is None else speculation, "speculation")
-        if isinstance(delay, dt.timedelta):
-            delay = f"{delay // dt.timedelta(microseconds=1)} microseconds"
-        made = cls(delay, late, event_id, buckets, ahead or 0, sign)
+        if isinstance(disorder, dt.timedelta):
+            disorder = f"{disorder // dt.timedelta(microseconds=1)} microseconds"
+        made = cls(disorder, late, event_id, buckets, ahead or 0, sign)
         made.check()
         return made
 

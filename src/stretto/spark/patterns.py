@@ -76,7 +76,6 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
     totals: bool = False,
     measures: bool = False,
     late_changes: str | None = None,
-    watermark: str | None = None,
     at_end: str = "complete",
 ) -> DataFrame:
     """Find the complex events of many patterns in a DataFrame, batch or streaming.
@@ -117,7 +116,7 @@ def match_patterns(  # noqa: PLR0913 - the options that users have
         events has not decided is left out, and the result has a column ``undecided``, NULL in matches; a pattern has a row there with
         the number of such matches, −1 where they are too many to be counted, for each task where it has some. A stream does not end.
     type, time, sequence, stream, time_unit, output, valuations, language, partitions, disorder, speculation, late, event_id, \
-buckets, budget, watermark
+buckets, budget
         As in :func:`stretto.spark.match`; ``output`` is ``"events"`` or ``"positions"``.
 
     Returns
@@ -147,7 +146,7 @@ buckets, budget, watermark
     [('B', 'x', 1, 2), ('C', 'x', 1, 3)]
     """
     require_pyspark()
-    continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation, watermark=watermark)
+    continuous = Continuous.of(disorder, late, event_id, buckets, speculation=speculation)
     if continuous.speculation:
         raise OptionError(
             f"speculation={speculation!r}: patterns wait for the watermark, for their engines read events in order; match() of one "

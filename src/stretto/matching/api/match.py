@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from stretto.arguments import check_arguments
+from stretto.arguments import check_arguments, unexpected
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.errors import LimitError, OptionError
@@ -19,7 +19,6 @@ from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.empty_result.automata import unmet_arcs
 from stretto.matching.empty_result.queries import findings, warn_of
 from stretto.matching.executors.base import Reading
-from stretto.matching.executors.choose import unexpected
 from stretto.matching.executors.lifecycle import gives_in_turn
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.files import Source, are_files, are_files_of_stream, open_files, table_of

@@ -110,8 +110,6 @@ class Matcher:
         Queries: after so many events a :class:`~stretto.StrettoWarning` tells, once, what none of them had that every match has an
         event of: a type, conditions on one event, a key. Nothing more is looked at once everything was found. ``None``: no warning.
         A matcher that goes on from a snapshot, or with wider types of columns, does not warn.
-    bound, cleanse
-        Old words for ``disorder`` and ``hold``.
 
     Examples
     --------
@@ -188,8 +186,6 @@ class Matcher:
         budget: int | float | str | Meter | None = None,
         capacity: int | None = None,
         warn_after: int | None = WARN_AFTER,
-        bound: Any = None,
-        cleanse: str | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in _DEFAULTS and _is_said(name, value)}
         self._executor = executor_for(query, schema, given)

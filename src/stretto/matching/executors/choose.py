@@ -1,4 +1,4 @@
-"""The options of a matcher: which there are, whose they are, and what they were called before."""
+"""The options of a matcher: which there are, and whose they are."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stretto.errors import OptionError, nearest
+from stretto.errors import OptionError
 from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.executors.base import Executor, Reading
 from stretto.matching.reorder import check_span
-from stretto.matching.reorder.late_policy import renamed, tell_of
 from stretto.query.afa import Afa
 
 #: Options of queries alone, which say nothing about an AFA.
@@ -36,34 +35,6 @@ OF_AUTOMATA = ("until", "numbered", "bag", "provenance", "ordered", "dynamic", "
 #: Options of clauses of MATCH_RECOGNIZE, whose text says the others.
 OF_CLAUSES = ("disorder", "late", "budget", "capacity")
 
-_HOLD = {"before": "events", "after": "results"}
-
-
-def with_new_words(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by the words of today.
-
-    Raises
-    ------
-    OptionError
-        An option is given by its old word and its new one.
-    """
-    found = dict(given)
-    disorder = found.get("disorder")
-    if isinstance(disorder, str) and disorder == "speculate":
-        tell_of("speculate")
-        found["disorder"] = None
-        found["speculation"] = math.inf
-    if "bound" in found:
-        found["disorder"] = renamed("bound", found.pop("bound"), "disorder", disorder)
-    if "cleanse" in found:
-        old = found.pop("cleanse")
-        if old not in _HOLD:
-            raise OptionError(f"cleanse={old!r}: expected 'before' or 'after'")
-        found["hold"] = renamed(f"cleanse={old}", _HOLD[old], "hold", found.get("hold"))
-    if found.get("disorder", 0) is None:
-        del found["disorder"]
-    return found
-
 
 def executor_for(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, Any]) -> Executor:
     """The line of a matcher: which query or automaton it runs, and what of the options was said.
@@ -73,7 +44,7 @@ def executor_for(query: str | Query | AFA | Afa, schema: Any, options: Mapping[s
     OptionError
         An option is for another kind of query, or does not go with another one.
     """
-    given = with_new_words(options)
+    given = dict(options)
     if isinstance(query, AFA | Afa):
         from stretto.matching.executors.retracting import RetractingExecutor
 
@@ -134,10 +105,3 @@ def refuse(given: Mapping[str, Any], names: Iterable[str], whose: str) -> None:
     for name in given:
         if name in names:
             raise OptionError(f"{name}={given[name]!r} is for {whose}")
-
-
-def unexpected(told: str, given: Iterable[str], known: Iterable[str]) -> TypeError:
-    """What Python says of an argument that there is not, with the nearest one."""
-    name = min(given)
-    best = nearest(name, known)
-    return TypeError(f"{told} '{name}'" + (f"; did you mean '{best}'?" if best else ""))

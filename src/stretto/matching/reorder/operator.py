@@ -19,7 +19,7 @@ from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
 from stretto.matching.executors.lifecycle import one_thread
 from stretto.matching.reorder.columns import BEFORE_ALL, Columns
-from stretto.matching.reorder.late_policy import check_late, renamed
+from stretto.matching.reorder.late_policy import check_late
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
 from stretto.matching.reorder.spans import check_span, span
 from stretto.matching.reorder.waiting import Buffer
@@ -69,8 +69,6 @@ class Cleanse:
         :attr:`late`) or ``"side"`` (handed over by :meth:`late_events`).
     time_unit
         What one unit of an integer time is (``s``, ``ms``, ``us``, ``ns``), for durations.
-    bound
-        The old word for ``disorder``.
 
     Examples
     --------
@@ -87,7 +85,7 @@ class Cleanse:
     ([{'t': 1}, {'t': 2}], 3)
     """
 
-    def __init__(  # noqa: PLR0913 - the options that users have
+    def __init__(
         self,
         schema: Any = None,
         *,
@@ -100,9 +98,7 @@ class Cleanse:
         disorder: Any = None,
         late: str = "error",
         time_unit: str | None = None,
-        bound: Any = None,
     ) -> None:
-        disorder = renamed("bound", bound, "disorder", disorder)
         check_late(late)
         check_span(speculation, "speculation")
         if disorder is not None:

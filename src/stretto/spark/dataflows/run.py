@@ -45,7 +45,7 @@ _MOMENT = "__stretto_moment"
 
 
 @check_arguments
-def dataflow(  # noqa: PLR0913 - the options that users have
+def dataflow(
     df: DataFrame | Mapping[str, DataFrame],
     stream: Stream,
     *,
@@ -57,7 +57,6 @@ def dataflow(  # noqa: PLR0913 - the options that users have
     time_unit: str | None = None,
     disorder: str | dt.timedelta | None = None,
     late: str = "drop",
-    watermark: str | None = None,
 ) -> DataFrame:
     """What a stream of a dataflow comes to, over DataFrames, batch or streaming, and for every group of rows by itself.
 
@@ -93,8 +92,6 @@ def dataflow(  # noqa: PLR0913 - the options that users have
         Streaming: what becomes of rows behind the watermark, and of retractions of what is not there. ``"drop"`` counts them (see
         :func:`stretto.spark.metrics`), ``"error"`` ends the query, ``"side"`` shows them in a column ``late`` of the result, in
         rows of their own.
-    watermark
-        The old word for ``disorder``.
 
     Returns
     -------
@@ -123,7 +120,7 @@ def dataflow(  # noqa: PLR0913 - the options that users have
     [Row(k='x', src=1, cost=5, vs=1, ve=4)]
     """
     require_pyspark()
-    options = Continuous.of(disorder, late, buckets=buckets, watermark=watermark)
+    options = Continuous.of(disorder, late, buckets=buckets)
     keys = (by,) if isinstance(by, str) else tuple(by)
     call = _prepared(df, stream, keys, {"vs": vs, "ve": ve, "ve_new": ve_new})
     if not keys:
