@@ -608,9 +608,9 @@ def _shared_columns(found: Matches, layout: Layout, rows: Rows, keys: Sequence[s
     time = (query.time,) if query.time else ()
     names = list(dict.fromkeys((*time, *keys)))
     at_end = rows.take(found.end, names) if names else None
-    columns = [_one(rows.take(found.start, time).column(0))] if time else []
+    columns = [one_array(rows.take(found.start, time).column(0))] if time else []
     if at_end is not None:
-        columns += [_one(at_end.column(name)) for name in (*time, *keys)]
+        columns += [one_array(at_end.column(name)) for name in (*time, *keys)]
     return columns
 
 
@@ -653,11 +653,12 @@ def _variable_column(found: Matches, attributes: Sequence[str], rows: Rows, mark
     np.cumsum(mine, out=counts[1:])
     events = rows.take(found.position[mine], attributes)
     fields = [pa.field(a, events.schema.field(a).type) for a in attributes]
-    struct = pa.StructArray.from_arrays([_one(events.column(a)) for a in attributes], fields=fields)
+    struct = pa.StructArray.from_arrays([one_array(events.column(a)) for a in attributes], fields=fields)
     return _lists(counts[found.offset], struct)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     combined = column.combine_chunks()

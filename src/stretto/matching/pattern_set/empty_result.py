@@ -51,7 +51,8 @@ class Lacking:
         self._kept: list[pa.Table] = []
         self._rows = 0
         self._first: Collection[Version] | None = None
-        self._found: set[str] = set()
+        #: The ids of these that have found nothing.
+        self._open: set[str] = set()
         self._tested: set[str] = set()  #: what those read that are asked
         self._choose = Choices()  #: what is asked of types while one of :meth:`of` runs
         self._pieces: dict[tuple[str, ...], list[pa.Table]] = {}  #: and the events, by the columns that are read
@@ -62,6 +63,7 @@ class Lacking:
         """Keep events, and note their types; ``in_force``: the patterns that hold with the first of them."""
         if self._first is None:
             self._first = in_force.versions
+            self._open = {version.id for version in in_force.versions}
         self.events += table.num_rows
         if (left := MOST_KEPT - self._rows) > 0:
             self._kept.append(table.slice(0, left))
@@ -72,13 +74,13 @@ class Lacking:
 
     def note(self, found: pa.Table) -> None:
         """Note the patterns of some rows of the result."""
-        if found.num_rows:
-            self._found.update(str(name) for name in distinct(found.column("pattern")))
+        if found.num_rows and self._open:
+            self._open.difference_update(str(name) for name in distinct(found.column("pattern")))
 
     def of(self, versions: Sequence[Version]) -> dict[str, list[str]]:
         """By id: what the events lack of what patterns ask that hold from the first one on, and have found nothing; in words."""
         since = set(self._first or ())
-        asked = [one for one in versions if one in since and one.off is None and one.id not in self._found]
+        asked = [one for one in versions if one in since and one.off is None and one.id in self._open]
         self.without = len(asked)
         self._tested = {name for one in asked for name in one.part.tested}
         found: dict[str, list[str]] = {}

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.column_types import fields_among
+from stretto.columns.gathering import Gatherer
 from stretto.columns.keys import one_zero
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Totals, lists_taken, offsets
@@ -28,7 +29,7 @@ from stretto.engines.shared.windows import measured_type
 from stretto.errors import DataError
 from stretto.events import Schema
 from stretto.matching.output.aggregates import window_columns
-from stretto.matching.output.match_table import History
+from stretto.matching.output.match_table import History, one_array
 from stretto.matching.output.return_clause import computed_columns
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern
 from stretto.matching.pattern_set.shared_predicates import Used
@@ -292,16 +293,18 @@ class Results:
         """Rows of the matches of a block, in order."""
         rows = _joined(block, marks=self.events)
         measures = _measures(block, rows.order, sources, history) if self.measures else None
-        numbers, which = np.unique(rows.source, return_inverse=True)
+        numbers, which = _numbered(rows.source, len(sources))
         sources = [sources[number] for number in numbers]
-        rows = rows._replace(source=which.reshape(-1))
-        ids = pa.array([source.id for source in sources], pa.string())
-        sinces = pa.array([source.since for source in sources], self.attributes[self.time])
-        shown = [ids.take(pa.array(rows.source)), sinces.take(pa.array(rows.source))]
+        rows = rows._replace(source=which)
+        when = self.attributes[self.time]
+        shown = [_chosen([source.id for source in sources], rows.source)]
+        sinces = pa.array([source.since for source in sources], when)
+        shown.append(
+            sinces.take(pa.array(rows.source)) if sinces.null_count < len(sinces) else pa.nulls(rows.end.size, when)
+        )
         if self.positions:
             shown += [pa.array(rows.start), pa.array(rows.end), _lists(rows.offset, pa.array(rows.position))]
         ends, starts = _Look(history, rows.end), _Look(history, rows.start)
-        when = self.attributes[self.time]
         shown += [starts.column(self.time, when), ends.column(self.time, when)]
         shown += [ends.column(name, self.attributes[name]) for name in self.by]
         shown.append(self._keys(rows, sources, history))
@@ -381,7 +384,7 @@ class _Rows(NamedTuple):
     end: I64
     offset: I64
     position: I64
-    mark: I64 | None  #: ``None``: nobody asks which variables hold an event
+    mark: NDArray[np.int32] | None  #: ``None``: nobody asks which variables hold an event
     order: I64 | None  #: the number of each in the block; ``None``: they are as there
 
 
@@ -419,6 +422,11 @@ def _in_place(block: Sequence[Matches]) -> tuple[I64, I64]:
 
 
 def _joined(block: Sequence[Matches], *, marks: bool) -> _Rows:
+    if len(block) == 1:
+        piece = block[0]
+        assert piece.part is not None
+        mark = piece.mark if marks else None
+        return _Rows(piece.part, piece.start, piece.end, piece.offset, piece.position, mark, None)
     source = np.concatenate([piece.part for piece in block if piece.part is not None])
     known = np.concatenate([_known(piece) for piece in block])
     start = np.concatenate([piece.start for piece in block])
@@ -427,7 +435,7 @@ def _joined(block: Sequence[Matches], *, marks: bool) -> _Rows:
     cells = [np.concatenate([piece.position for piece in block])]
     if marks:
         cells.append(np.concatenate([piece.mark for piece in block]))
-    order = _order(known, source) if len(block) > 1 else None
+    order = _order(known, source)
     if order is not None:
         source, start, end = source[order], start[order], end[order]
         offset, cells = lists_taken(offset, order, cells)
@@ -491,17 +499,41 @@ class _Look:
     def __init__(self, history: History, positions: I64) -> None:
         known, self._table = history.joined()
         whole = known.size and known[-1] - known[0] == known.size - 1
-        self._rows = positions - known[0] if whole else np.searchsorted(known, positions)
+        self._rows = positions - known[0] if whole else _places(known, positions)
 
     def column(self, name: str, kind: pa.DataType, chosen: NDArray[np.bool_] | None = None) -> pa.Array:
         """One column; NULL where an event is not ``chosen``."""
         if not self._rows.size or (chosen is not None and not chosen.any()):
             return pa.nulls(self._rows.size, kind)
-        rows = pa.array(self._rows, mask=None if chosen is None or chosen.all() else ~chosen)
-        found = self._table.column(name).take(rows).combine_chunks()
-        if isinstance(found, pa.ChunkedArray):
-            found = found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)
+        if chosen is None or chosen.all():
+            column = Gatherer(self._table.select([name])).take(self._rows, [name]).column(name)
+        else:
+            column = self._table.column(name).take(pa.array(self._rows, mask=~chosen))
+        found = one_array(column)
         return found if found.type == kind else found.cast(kind)
+
+
+def _places(known: I64, positions: I64) -> I64:
+    """Where positions are among the known ones, which are sorted."""
+    if not positions.size:
+        return np.zeros(0, np.int64)
+    least, most = int(positions.min()), int(positions.max())
+    first, last = np.searchsorted(known, (least, most)).tolist()
+    if most - least >= 16 * positions.size:
+        return np.searchsorted(known, positions)
+    place = np.empty(most - least + 1, np.int64)  # a table is less work than a search for each
+    place[known[first : last + 1] - least] = np.arange(first, last + 1)
+    return place[positions - least]
+
+
+def _numbered(source: I64, count: int) -> tuple[I64, I64]:
+    """Which of so many sources rows have (sorted), and of each row which of these."""
+    if source.size < count:
+        numbers, which = np.unique(source, return_inverse=True)
+        return numbers, which.reshape(-1)
+    present = np.zeros(count, np.bool_)
+    present[source] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[source]
 
 
 def _narrow(offset: I64) -> pa.Array:
