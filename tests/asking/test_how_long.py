@@ -79,6 +79,25 @@ def test_counts_have_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(one["state"], one["at_least"]) for one in rows if one["arc"] is None][-2:] == [("q1", False), ("q2", True)]
 
 
+def test_a_count_that_is_given_up_early_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that was given up is none without a match: else a repetition would be told of one event."""
+    events = [{"type": kind, "t": at} for at, kind in enumerate("AAAB")]
+    query = "SELECT * FROM S WHERE A{5,6} AS a ; B AS b"
+    whole = stretto.why_not(query, events, time="t")
+    assert [str(one) for one in whole.reasons] == ["A{5,6}: it has 3 events"]
+    some = Trial.some
+
+    def slow(self: Any, asked: Any, each: int, *, quick: bool = False, **more: Any) -> Any:
+        if quick:
+            self.abandoned += 1
+            return iter(())
+        return some(self, asked, each, **more)
+
+    monkeypatch.setattr(Trial, "some", slow)
+    answer = stretto.why_not(query, events, time="t")
+    assert answer.misses == whole.misses
+
+
 class Clock:
     """A time that goes on only when it is told to."""
 

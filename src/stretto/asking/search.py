@@ -87,6 +87,12 @@ class Search:
         found = None if query is None else next(self.trial.some(query, 1, quick=True), None)
         return found is not None and event is not None and found.end < event
 
+    def _has_match(self, steps: int, dropped: Collection[Constraint]) -> bool:
+        """Whether some steps without some constraints have a match; what was given up early is tried again, with more time."""
+        if self.first(steps, dropped, quick=True) is None and (steps, frozenset(dropped)) in self._unknown:
+            return self.first(steps, dropped) is not None
+        return self.first(steps, dropped, quick=True) is not None
+
     def _denied(self, steps: int, dropped: frozenset[Constraint]) -> bool:
         """Whether some steps ask a condition, beside those that are dropped, that no event fulfils."""
         return any(one not in dropped and self._is_never(one) for one in self.chain.asks(steps))
@@ -228,7 +234,7 @@ class Search:
 
             def matches(left: Bounds, at: int = at, one: Constraint = one) -> bool:
                 tried = [*dropped[:at], replace(one, left=left), *dropped[at + 1 :]]
-                return self.first(way.reached, tried, quick=True) is not None
+                return self._has_match(way.reached, tried)
 
             dropped[at] = replace(one, left=_nearest(one.bounds, matches))
         return tuple(dropped)
