@@ -5,7 +5,9 @@ The processes of these tests start with an empty folder of compiled kernels.
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 
 from stretto import _jit
 from stretto._jit import background, internals
+from stretto.cli.compile import compile_kernels
+from stretto.cli.compiling import WORK
 from tests.conftest import COMPILED, compiling, interpreting
 
 TOLD = "stretto compiles kernels for this machine, once: seconds for a plain query, up to a minute for all that an engine does\n"
@@ -142,6 +146,14 @@ def test_one_process_compiles_for_all(tmp_path: Path, monkeypatch: pytest.Monkey
     assert started == ["afa"]
     child.ended = 1
     assert background.compiled(folder, "stretto.engines.afa.index")  # it failed: this process compiles by itself
+
+
+def test_all_groups_are_known_to_the_command() -> None:
+    assert WORK.keys() == background.GROUPS.keys()
+    told = inspect.signature(compile_kernels).parameters["engines"].annotation
+    assert {name for name in WORK if not re.search(rf"(?<![\w-]){name}(?![\w-])", str(told))} == set()
+    seconds = [one.seconds for one in WORK.values()]
+    assert seconds == sorted(seconds, reverse=True)
 
 
 def test_the_command(tmp_path: Path) -> None:

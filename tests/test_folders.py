@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stretto._jit import directory
-from stretto.folders import danger_of, made
+from stretto.folders import danger_of, made, replaced
 from stretto.spark import java
 from tests.conftest import COMPILED, compiling
 
@@ -193,3 +193,23 @@ def test_children_share_a_private_folder(
     assert root.exists(), "a child that ends leaves it"
     directory._remove(root, os.getpid())
     assert not root.exists()
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    path.write_text("before")
+
+    def stopped() -> None:
+        with replaced(path) as draft:
+            draft.write_text("aft")
+            raise ValueError("in the middle")
+
+    with pytest.raises(ValueError, match="in the middle"):
+        stopped()
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("kept", "before")]
+    with replaced(path) as draft:
+        draft.write_text("after")
+        assert path.read_text() == "before"
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("kept", "after")]
+    with pytest.raises(OSError, match="No such file"), replaced(tmp_path / "no" / "folder") as draft:
+        draft.write_text("")

@@ -1,4 +1,4 @@
-"""Folders that nobody else can write, for what is run as it is found: compiled code, a script that starts Java.
+"""Files that are there as a whole, and folders that nobody else can write, for what is run as it is found: code, a script.
 
 Whoever can write a folder above one can put another in its place, so that the whole way to it is looked at. Root can do that
 anywhere and is trusted.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 try:
@@ -16,6 +17,22 @@ try:
     import pwd
 except ImportError:  # Windows, where profiles and their folders for temporary files belong to their users alone
     grp = pwd = None  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Inside, a draft is written, which takes the place of a file at the end; where that fails, the file stays as it was.
+
+    Several processes may write the same file: each has a draft of its own.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield draft
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
 
 
 def made(folder: Path) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -16,6 +15,7 @@ import numba
 from numba.core import config
 
 from stretto._jit.internals import CACHE_DIRECTORY, Condition, signature_of
+from stretto.folders import replaced
 
 
 def generated(
@@ -146,9 +146,8 @@ def _module(source: str) -> Any:
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.py"
     if not path.exists():
-        fresh = folder / f"{name}.{os.getpid()}"
-        fresh.write_text(source, encoding="utf-8")
-        fresh.replace(path)
+        with replaced(path) as draft:
+            draft.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

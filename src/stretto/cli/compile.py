@@ -58,7 +58,7 @@ def compile_kernels(
     began = time.monotonic()
     with compiling(_jit.CACHE_DIRECTORY, engine) as left:
         if left:
-            WORK[engine]()
+            WORK[engine].run()
     typer.echo(f"{engine}: {f'compiled in {time.monotonic() - began:.0f} s' if left else 'was there'}")
 
 
@@ -70,9 +70,9 @@ def processors() -> int:
 def _in_processes(engines: list[str]) -> None:
     """Compile each engine in a process of its own, as many at a time as there are processors, those that take long first."""
     from stretto._jit.background import command
-    from stretto.cli.compiling import SECONDS
+    from stretto.cli.compiling import WORK
 
-    engines.sort(key=lambda engine: -SECONDS[engine])
+    engines.sort(key=lambda engine: -WORK[engine].seconds)
     done, failed = 0, False
     with ThreadPoolExecutor(processors()) as pool:
 
@@ -82,9 +82,9 @@ def _in_processes(engines: list[str]) -> None:
         for work in as_completed([pool.submit(compiled, engine) for engine in engines]):
             engine, process = work.result()
             failed = failed or process.returncode != 0
-            done += SECONDS[engine]
+            done += WORK[engine].seconds
             told = process.stdout.strip() or f"{engine}: failed"
-            share = done / sum(SECONDS[one] for one in engines)
+            share = done / sum(WORK[one].seconds for one in engines)
             typer.echo(told if "was there" in told else f"{told}; {share:.0%} of all is done")
     if failed:
         raise typer.Exit(1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -188,34 +189,25 @@ def _totals() -> None:
             _run(query)
 
 
-#: About how many seconds of a processor each engine takes, which tells how far one has got.
-SECONDS = {
-    "nfab-choosing": 24,
-    "timeouts": 24,
-    "afa": 17,
-    "nfab": 15,
-    "tecs-choosing": 13,
-    "rows": 11,
-    "totals": 10,
-    "nfab-totals": 10,
-    "dataflow": 10,
-    "tecs": 9,
-    "timed": 7,
-    "latest": 3,
-}
+class Work(NamedTuple):
+    """What makes an engine's kernels run once, so that they are compiled."""
 
-#: What makes an engine's kernels run once, so that they are compiled.
+    seconds: int  #: of a processor, about, which tells how far one has got
+    run: Callable[[], None]
+
+
+#: The work of each engine, that which takes longest first.
 WORK = {
-    "afa": _afa,
-    "nfab": _nfab,
-    "nfab-choosing": _nfab_choosing,
-    "nfab-totals": _nfab_totals,
-    "tecs": _tecs,
-    "tecs-choosing": _tecs_choosing,
-    "rows": _rows,
-    "latest": _latest,
-    "totals": _totals,
-    "timed": _timed,
-    "timeouts": _timeouts,
-    "dataflow": _dataflow,
+    "nfab-choosing": Work(24, _nfab_choosing),
+    "timeouts": Work(24, _timeouts),
+    "afa": Work(17, _afa),
+    "nfab": Work(15, _nfab),
+    "tecs-choosing": Work(13, _tecs_choosing),
+    "rows": Work(11, _rows),
+    "totals": Work(10, _totals),
+    "nfab-totals": Work(10, _nfab_totals),
+    "dataflow": Work(10, _dataflow),
+    "tecs": Work(9, _tecs),
+    "timed": Work(7, _timed),
+    "latest": Work(3, _latest),
 }

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from platformdirs import user_cache_path
 
 from stretto.errors import OptionError
-from stretto.folders import danger_of, made
+from stretto.folders import danger_of, made, replaced
 
 MINIMUM = 17
 """The oldest Java that Spark 4 runs on."""
@@ -126,8 +126,7 @@ def _write_home(home: Path, text: str) -> Path:
     script = home / "bin" / "java"
     if not (script.is_file() and os.access(script, os.X_OK) and script.read_text() == text):
         script.parent.mkdir(parents=True, exist_ok=True)
-        draft = script.with_name(f"java.{os.getpid()}")  # another process may be making the same one
-        draft.write_text(text)
-        draft.chmod(0o755)
-        draft.replace(script)
+        with replaced(script) as draft:
+            draft.write_text(text)
+            draft.chmod(0o755)
     return home

@@ -6,7 +6,6 @@ processor than its own is not found there, and is compiled as ever.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import weakref
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stretto import _jit
+from stretto.folders import replaced
 from stretto.spark.compat import send_archive, worker_files
 
 #: What the archive is called where Spark unpacks it.
@@ -48,6 +48,5 @@ def receive() -> None:
         mine = own / path.relative_to(sent)
         if path.is_file() and path.suffix != ".lock" and not mine.exists():
             mine.parent.mkdir(parents=True, exist_ok=True)
-            draft = mine.with_name(f"{mine.name}.{os.getpid()}")
-            shutil.copyfile(path, draft)
-            draft.replace(mine)
+            with replaced(mine) as draft:
+                shutil.copyfile(path, draft)

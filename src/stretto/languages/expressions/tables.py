@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stretto import _jit
 from stretto._jit import bundle
+from stretto.folders import replaced
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -68,14 +68,10 @@ def _keep(name: str, parser: Lark) -> None:
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     data["options"] = {option: value for option, value in data["options"].items() if option not in _GIVEN}
     folder = Path(_jit.CACHE_DIRECTORY, FOLDER)
-    draft = folder / f"{name}.{os.getpid()}"
-    try:
+    with contextlib.suppress(OSError):  # the disk is full, say: the parser is there all the same
         folder.mkdir(exist_ok=True)
-        draft.write_text(json.dumps(_with_pairs({"data": data, "memo": memo})), encoding="utf-8")
-        draft.replace(folder / name)
-    except OSError:  # the disk is full, say: the parser is there all the same
-        with contextlib.suppress(OSError):
-            draft.unlink()
+        with replaced(folder / name) as draft:
+            draft.write_text(json.dumps(_with_pairs({"data": data, "memo": memo})), encoding="utf-8")
 
 
 def _with_pairs(value: Any) -> Any:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from stretto.arguments import check_arguments
 from stretto.errors import DataError, LimitError, OptionError, SnapshotError, StrettoError, hinted, warn
 from stretto.events import as_table, require
+from stretto.folders import replaced
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
 from stretto.matching.input.derived_columns import Derived
@@ -386,15 +387,12 @@ def read_state(path: Path) -> bytes:
 
 def write_state(path: Path, state: bytes) -> None:
     """Write what a round leaves, all of it or nothing."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with draft.open("wb") as file:
+        with replaced(path) as draft, draft.open("wb") as file:
             file.write(state)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise OptionError(f"state='{path}' cannot be written: {error.strerror}") from error
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from stretto.folders import replaced
 from stretto.spark.streaming.keeping import AnyBucket, Settings
 from stretto.spark.streaming.state import framed, unframed
 
@@ -188,14 +189,10 @@ class Copies:
     def leave(self, name: str, stamp: str, header: dict[str, Any], parts: Sequence[bytes]) -> None:
         """Leave a copy for the next call, if there is room."""
         path = self._folder / name
-        draft = path.with_suffix(f".{os.getpid()}")
         about = {"stamp": stamp, "header": header, "parts": [len(part) for part in parts]}
-        try:
+        with contextlib.suppress(OSError):
             disk = shutil.disk_usage(self._folder)
             if disk.free < _FREE * disk.total:
                 return
-            with draft.open("wb") as file:
+            with replaced(path) as draft, draft.open("wb") as file:
                 file.writelines([json.dumps(about).encode(), b"\n", *parts])
-            draft.replace(path)
-        except OSError:
-            draft.unlink(missing_ok=True)
