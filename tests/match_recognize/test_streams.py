@@ -278,7 +278,7 @@ def test_statements() -> None:
     clause = f"MATCH_RECOGNIZE ({MEASURES} PATTERN (A B))"
     running = stretto.Matcher(f"SELECT * FROM ticks {clause}")
     assert running.push([{"t": 0}, {"t": 1}]).to_pylist() == [{"a": 0, "b": 1}]
-    with pytest.raises(QueryError, match="over a stream only"):
+    with pytest.raises(QueryError, match="runs over events"):
         stretto.Matcher(f"SELECT a FROM ticks {clause} WHERE a > 1")
     with pytest.raises(OptionError, match="MATCH_RECOGNIZE clause"):
         _ = running.query

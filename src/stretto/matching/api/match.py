@@ -15,6 +15,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.errors import LimitError, OptionError
 from stretto.events import Schema, as_table, require
 from stretto.languages.afa.builder import AFA
+from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.empty_result.automata import unmet_arcs
 from stretto.matching.empty_result.queries import findings, warn_of
@@ -64,7 +65,8 @@ def match(  # noqa: PLR0913 - the options that users have
     Parameters
     ----------
     query
-        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`.
+        A query's text, a compiled :class:`~stretto.Query`, or a :class:`stretto.AFA`. Or a clause ``MATCH_RECOGNIZE ( … )``, also as
+        ``SELECT * FROM events MATCH_RECOGNIZE ( … )``, whose text says all but ``budget`` and ``progress``.
     events
         Anything with ``__arrow_c_stream__`` (pyarrow, pandas, polars, DuckDB, …), a list of dicts, a dict of columns, or for a
         query ``FROM`` several streams a dict of such tables by stream name. Or files: a path to a Parquet, CSV, JSON-lines or Arrow
@@ -118,6 +120,8 @@ def match(  # noqa: PLR0913 - the options that users have
         ``end``; ``start_time`` and ``end_time`` of these; the partition attributes; and ``matches`` (int64), how many there are:
         NULL where 64 bits do not hold the number, of which a warning tells.
 
+        Of a clause: the rows that it says, as of :func:`stretto.sql`.
+
     Raises
     ------
     LimitError
@@ -151,6 +155,20 @@ def match(  # noqa: PLR0913 - the options that users have
         return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
     if options:
         raise unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
+    if is_clause(query, language):
+        given = {
+            "type": type,
+            "time": time,
+            "sequence": sequence,
+            "stream": stream,
+            "time_unit": time_unit,
+            "output": output,
+            "valuations": valuations,
+            "at_end": at_end,
+            "timeouts": timeouts,
+        }
+        schema, pieces = _of_clause(str(query), events, given, progress)
+        return pa.concat_tables([*_within(pieces, Budget(budget))] or [schema.empty_table()])
     reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end, timeouts=timeouts)
     call = _Call(query, events, reading, valuations=valuations, language=language)
     return pa.Table.from_batches(
@@ -174,9 +192,31 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     progress = options.pop("progress", None)
     if isinstance(query, AFA | Afa):
         return _iter_match_afa(query, events, **_of_afa(options))
+    if is_clause(query, options.get("language")):
+        budget = options.pop("budget", None)
+        _, pieces = _of_clause(str(query), events, options, progress)
+        return pieces if budget is None else _within(pieces, Budget(budget))
     meter = Meter.of_call(options.pop("budget", None), pieces=True)
     call = _Call.of(query, events, options)
     return call.piped(progress, meter)
+
+
+def _of_clause(
+    text: str, events: Any, options: Mapping[str, Any], progress: bool | None
+) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """What a clause of MATCH_RECOGNIZE gives over events; ``options``: those of queries, of which none may be said."""
+    from stretto.matching.executors.row_pattern import read_clause
+    from stretto.matching.sql.run import match_clause
+
+    parameters = signature(match).parameters
+    for name, value in options.items():
+        if name not in parameters:
+            raise unexpected("unexpected argument", {name}, ("language", "budget", "progress"))
+        if name != "language" and value != parameters[name].default:
+            raise OptionError(
+                f"{name}={value!r} is for queries in CEQL, SASE+ or EQL and for AFAs, and this is a clause, whose text says it"
+            )
+    return match_clause(read_clause(text), events, progress)
 
 
 #: What :func:`match` is told of queries only, with the values that it has where nothing is said.
@@ -384,18 +424,21 @@ def _match_afa(
     afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
 ) -> pa.Table:
     """All outputs of an automaton over a table, whatever its order."""
-    budget = Budget(options.get("budget"))
-    pieces: list[pa.Table] = []
+    pieces = _iter_match_afa(afa, events, time=time, sequence=sequence, **options)
+    return pa.concat_tables(_within(pieces, Budget(options.get("budget"))))
+
+
+def _within(pieces: Iterator[pa.Table], budget: Budget) -> Iterator[pa.Table]:
+    """The pieces of a result that a budget allows."""
     rows = size = 0
-    for piece in _iter_match_afa(afa, events, time=time, sequence=sequence, **options):
+    for piece in pieces:
         rows, size = rows + piece.num_rows, size + piece.nbytes
         if not budget.holds(rows, size):
             raise LimitError(
-                f"the outputs go over the budget of {budget}, at {rows:,} rows\nhint: a narrower window or stricter fences give "
+                f"the outputs go over the budget of {budget}, at {rows:,} rows\nhint: a narrower window or stricter conditions give "
                 "less; iter_matches() gives them in pieces; budget= allows more"
             )
-        pieces.append(piece)
-    return pa.concat_tables(pieces)
+        yield piece
 
 
 def _iter_match_afa(

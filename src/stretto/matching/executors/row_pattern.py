@@ -49,8 +49,11 @@ def read_clause(text: str) -> RowQuery:
         return parse(text)
     statement = read_statement(text)
     if statement.only is None:
-        hint = "give the clause alone, MATCH_RECOGNIZE ( … ), and do the rest with what it gives"
-        raise QueryError("over a stream only SELECT * FROM t MATCH_RECOGNIZE ( … ) runs", text=text, hint=hint)
+        hint = (
+            "give the clause alone, MATCH_RECOGNIZE ( … ), and do the rest with what it gives; over tables stretto.sql runs the "
+            "whole statement"
+        )
+        raise QueryError("only SELECT * FROM t MATCH_RECOGNIZE ( … ) runs over events", text=text, hint=hint)
     return statement.clauses[0].parsed
 
 

@@ -58,12 +58,24 @@ def recognize(
     LimitError
         The pattern, or the ways that conditions leave, are too many.
     """
+    found = iter_recognized(bound, table, capacity=capacity, piece=piece, report=report)
+    return pa.concat_tables([*found] or [bound.output.empty_table()])
+
+
+def iter_recognized(
+    bound: BoundRows,
+    table: pa.Table,
+    *,
+    capacity: int = 1 << 16,
+    piece: int = PIECE,
+    report: Callable[[int], object] = lambda rows: None,
+) -> Iterator[pa.Table]:
+    """Do what :func:`recognize` does, in pieces of bounded size."""
     program = RowProgram(bound)
-    parts: list[pa.Table] = []
     for rows, seen in _sorted_pieces(program, table, piece):
-        parts += _pieces(program, seen, capacity)
+        for found in _pieces(program, seen, capacity):
+            yield found.cast(bound.output)
         report(rows)
-    return pa.concat_tables(parts).cast(bound.output) if parts else bound.output.empty_table()
 
 
 def unmet(bound: BoundRows, table: pa.Table, *, piece: int = PIECE) -> list[str]:

@@ -16,7 +16,7 @@ from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
 from stretto.matching.empty_result.queries import warn_of
 from stretto.matching.input.files import Source, are_files, open_files
 from stretto.matching.output.progress import Progress
-from stretto.matching.sql.row_pattern_table import recognize, unmet
+from stretto.matching.sql.row_pattern_table import iter_recognized, unmet
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, RowQuery, RowsPerMatch
 
@@ -144,18 +144,43 @@ def _alone(statement: Statement, clause: Clause, given: Mapping[str, Any], progr
     table = _opened(_named(statement, clause, given))
     with statement.placing(clause):
         bound = bound_to(clause.parsed, table.schema)
-        names = selected(bound)
-        rows = table.table(names) if isinstance(table, Source) else table.select(names)
-        return _recognized(clause, rows, progress)
+        return _recognized(clause, _rows_read(bound, table), progress)
 
 
 def _recognized(clause: Clause, rows: pa.Table, progress: bool | None) -> pa.Table:
     bound = bind(clause.parsed, rows.schema)
+    return pa.concat_tables([*_told(bound, rows, progress)] or [bound.output.empty_table()])
+
+
+def match_clause(clause: RowQuery, events: Any, progress: bool | None) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """What a clause gives over events: its columns, and its rows, in pieces of bounded size.
+
+    Raises
+    ------
+    QueryError
+        The clause does not fit the columns.
+    """
+    table = _opened(events)
+    rows = _rows_read(bound_to(clause, table.schema), table)
+    bound = bind(clause, rows.schema)
+    return bound.output, _told(bound, rows, progress)
+
+
+def _rows_read(bound: BoundRows, table: pa.Table | Source) -> pa.Table:
+    """The columns of a table, or of files, that a clause reads."""
+    names = selected(bound)
+    return table.table(names) if isinstance(table, Source) else table.select(names)
+
+
+def _told(bound: BoundRows, rows: pa.Table, progress: bool | None) -> Iterator[pa.Table]:
+    """The rows of a clause; behind them, where there are none, warnings of what keeps them away."""
+    count = 0
     with Progress(progress, rows.num_rows) as report:
-        found = recognize(bound, rows, report=report)
-    if not found.num_rows:
+        for piece in iter_recognized(bound, rows, report=report):
+            count += piece.num_rows
+            yield piece
+    if not count:
         warn_of(unmet(bound, rows))
-    return found
 
 
 def _opened(table: Any) -> pa.Table | Source:
