@@ -17,7 +17,7 @@ ROOT = Path(stretto.__file__).parent
 
 #: Rooms from the ground up: a module imports from its own room and from those before it.
 ROOMS = [
-    ["errors", "arguments", "folders", "_jit", "column_types", "times", "memory", "budget", "frame"],
+    ["errors", "arguments", "folders", "_jit", "array_types", "column_types", "times", "memory", "budget", "frame"],
     ["events"],
     ["views"],
     ["query", "columns"],

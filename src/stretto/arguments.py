@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from stretto.array_types import INT64
 from stretto.errors import OptionError, nearest
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -52,8 +53,6 @@ _ALIASES = {"On": "str | Sequence[str] | Mapping[str, str]", "Number": "int | fl
 
 #: Parameters with a reader of their own, which says more: how much may be listed, and what a call on Spark is about.
 _READ = frozenset({"budget", "df"})
-
-_SMALLEST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 
 class _Kind(NamedTuple):
@@ -273,7 +272,7 @@ def _is_a(value: Any, name: str) -> bool:
 
 def _is_integer(value: Any) -> bool:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-    return whole and _SMALLEST <= int(value) <= _GREATEST
+    return whole and INT64[0] <= int(value) <= INT64[-1]
 
 
 def _is_number(value: Any) -> bool:

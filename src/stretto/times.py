@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.column_types import time_hint
 from stretto.errors import DataError, OptionError
-
-I64 = NDArray[np.int64]
 
 #: The units of timestamps, and of integers that are times: how many are in a second.
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -47,8 +46,12 @@ SECONDS = {
 #: The greatest magnitude of a time and of a window: sums and differences of two of them fit into 64 bits.
 MOST = 1 << 62
 
-#: The end of what has none: later than all times, and −FOREVER is before them.
+#: Later than every time that an event can have.
+ALL_TIME = MOST - 1
+
+#: The end of what has none, later than all times; and what is before them.
 FOREVER = (1 << 63) - 1
+BEFORE_ALL = -FOREVER
 
 
 # ---- Units

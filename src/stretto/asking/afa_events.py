@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.array_types import I64
 from stretto.asking.evidence import NAMED, Evidence, distance, relative, shown
-from stretto.asking.trying import FIRST, I64, LARGEST, MOST_BYTES, TOO_MUCH, Abandoned, Found, Number, Trying
+from stretto.asking.trying import FIRST, LARGEST, MOST_BYTES, TOO_MUCH, Abandoned, Found, Number, Trying
 from stretto.errors import DataError
 from stretto.matching.executors.retracting import RetractingExecutor
 from stretto.matching.input.k_way_merge import ordered

@@ -14,8 +14,8 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.asking.trying import Events, Found
 from stretto.errors import nearest
 from stretto.query import algebra as a
@@ -32,7 +32,6 @@ from stretto.query.typing import Clock, typed
 from stretto.query.windows import BoundWindow, Window
 
 Bound = BoundQuery | BoundSase
-I64 = NDArray[np.int64]
 
 #: Events around a match that are looked at, those whose rows are given, and those that are named.
 MOST_BETWEEN, GIVEN, NAMED = 1 << 20, 1000, 3

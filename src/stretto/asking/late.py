@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.explaining.answer import Answer, NearMiss, Reason
 from stretto.matching.reorder import Cleanse
-
-I64 = NDArray[np.int64]
 
 #: Late rows that an answer names.
 NAMED = 5

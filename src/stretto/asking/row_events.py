@@ -11,8 +11,9 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64
 from stretto.asking.evidence import NAMED, Evidence, counted, distance, relative, shown
-from stretto.asking.trying import FIRST, I64, LARGEST, Abandoned, Found, Trying
+from stretto.asking.trying import FIRST, LARGEST, Abandoned, Found, Trying
 from stretto.column_types import with_fields
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.program import RowProgram

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.asking.having import having
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
@@ -24,8 +24,6 @@ from stretto.events import Schema
 from stretto.matching.compiled import Query, bound_apart
 from stretto.matching.input.k_way_merge import ordered
 from stretto.query.query import Consume, ParsedQuery
-
-I64 = NDArray[np.int64]
 
 #: Bytes that partial matches of a relaxed query may take, and seconds of the processor, or so many times what the first query took;
 #: one that would take more is not tried to its end.

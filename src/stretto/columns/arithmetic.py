@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.array_types import INT64
 from stretto.columns import eql_functions, sql_functions
 from stretto.columns.arrays import Bits, valid_of
 from stretto.columns.operands import (
-    INT64,
     Column,
     as_array,
     as_int,
@@ -111,7 +111,7 @@ def _overflows(op: str, left: Any, right: Any, result: Any) -> Any:
     near = np.abs(np.multiply(np.asarray(left, np.float64), np.asarray(right, np.float64))) >= 2.0**62
     for at in np.flatnonzero(near):
         exact = int(np.broadcast_to(left, near.shape)[at]) * int(np.broadcast_to(right, near.shape)[at])
-        near[at] = not INT64[0] <= exact <= INT64[1]
+        near[at] = not INT64[0] <= exact <= INT64[-1]
     return near
 
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I32, I64, U64, Bits
 from stretto.columns import cells
 from stretto.columns.cells import Stage, stages_for
 from stretto.columns.coding import Unknown
@@ -35,11 +35,6 @@ from stretto.query import predicate as p
 from stretto.query.evaluate import Beyond, truth
 from stretto.query.guard import Guard
 from stretto.query.typing import kind_of
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U64 = NDArray[np.uint64]
-Truth = NDArray[np.bool_]
 
 #: Fills the cells of rows [start, stop): ``fill(start, stop, cell)`` adds the digit of one column.
 Fill = Callable[[int, int, I64], None]
@@ -132,12 +127,12 @@ class Classifier(Conditions):
             self.untold.append(untold)
         return number
 
-    def interned(self, truth: Truth) -> I32:
+    def interned(self, truth: Bits) -> I32:
         """The classes of events, from the truth of every guard: [event, guard]. Safe beside other threads."""
         with self._lock:
             return self._interned(truth)
 
-    def classify(self, table: pa.RecordBatch | pa.Table, among: Callable[[], Truth | None] | None = None) -> I32:
+    def classify(self, table: pa.RecordBatch | pa.Table, among: Callable[[], Bits | None] | None = None) -> I32:
         """The class of every row: int32, an index of ``vectors``.
 
         Parameters
@@ -164,11 +159,11 @@ class Classifier(Conditions):
                 raise self.overflow(table, int(rows[0]))
         return out
 
-    def doubtful(self, classes: I32) -> Truth | None:
+    def doubtful(self, classes: I32) -> Bits | None:
         """In which rows integers of 64 bits do not tell of some guard; ``None``: in none."""
         if not any(self.untold):
             return None
-        found: Truth = np.array(self.untold, np.bool_)[classes]
+        found: Bits = np.array(self.untold, np.bool_)[classes]
         return found if found.any() else None
 
     def overflow(self, table: pa.RecordBatch | pa.Table, row: int) -> IntegerOverflow:
@@ -230,7 +225,7 @@ class Classifier(Conditions):
                     bits[-1] |= untold
         return self._interned(bits.T)
 
-    def _interned(self, truth: Truth) -> I32:
+    def _interned(self, truth: Bits) -> I32:
         """Do what :meth:`interned` does; the column after the last guard, if there is one, says where some guard is not told."""
         if not truth.shape[1]:
             return np.zeros(truth.shape[0], np.int32)
@@ -241,7 +236,7 @@ class Classifier(Conditions):
         classes = np.array([self.intern(one & (last - 1), untold=one >= last) for one in vectors], np.int32)
         return classes[inverse.reshape(-1)]
 
-    def _truth(self, cells: U64) -> list[Truth]:
+    def _truth(self, cells: U64) -> list[Bits]:
         """The truth of every atom on cells of the last stage: by atom, [cell]."""
         codes: list[I64] = []
         for stage in reversed(self._stages):

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import INT64
 from stretto.columns.arrays import Bits
 from stretto.columns.grid import on_grid, snapped, snapped_real, ticks_of
-from stretto.columns.operands import INT64, Column, as_objects, as_real, known_true, where_both
+from stretto.columns.operands import Column, as_objects, as_real, known_true, where_both
 from stretto.query import predicate as p
 from stretto.query.evaluate import COMPARE, compare, like_pattern, like_search
 
@@ -69,7 +70,7 @@ def _with_constant(op: str, own: Column, constant: Any) -> Bits:
         return _decimal_with_constant(op, own, constant)
     if own.kind == "int" and isinstance(constant, Decimal):
         constant = Fraction(constant)
-    bounds = (0, (1 << 64) - 1) if own.data.dtype == np.uint64 else INT64
+    bounds = (0, (1 << 64) - 1) if own.data.dtype == np.uint64 else (INT64[0], INT64[-1])
     found = snapped(op, on_grid(constant, own.type or pa.int64()), *bounds)
     if isinstance(found, bool):
         return own.where(np.full(own.data.shape, found))

@@ -8,8 +8,8 @@ from functools import reduce
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import Bits
 from stretto.columns.coding import Coder, Unknown, coders_for, single_column
 from stretto.columns.vectorized import Judged
 from stretto.errors import DataError
@@ -18,10 +18,8 @@ from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.typing import kind_of
 
-Truth = NDArray[np.bool_]
-
 #: From the truth of all atoms to that of a condition, for any number of cells; scalars where it is the same on all.
-Formula = Callable[[Sequence[Truth]], Judged]
+Formula = Callable[[Sequence[Bits]], Judged]
 
 
 class Conditions:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from stretto.array_types import I64
 
 #: Tables whose chunks are smaller than this on average are joined first: each chunk that is touched costs some calls.
 SMALL = 1 << 12

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import INT64
 from stretto.columns.arrays import Bits, numbers_of, reals_of_decimals, valid_of
 from stretto.errors import DataError
 from stretto.query import predicate as p
 from stretto.query.evaluate import value
 from stretto.times import as_times
-
-INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
 @dataclass(frozen=True)
@@ -109,12 +108,12 @@ def is_kind(side: Any, kind: str, python: type) -> bool:
 def as_int(side: Any) -> tuple[Any, Bits | None]:
     """int64 of an integer column or constant, and where it does not fit."""
     if not isinstance(side, Column):
-        fits = INT64[0] <= side <= INT64[1]
+        fits = INT64[0] <= side <= INT64[-1]
         return np.int64(side if fits else 0), None if fits else np.ones(1, np.bool_)
     data = side.data
     if data.dtype != np.uint64:
         return data, None
-    beyond = data > np.uint64(INT64[1])
+    beyond = data > np.uint64(INT64[-1])
     return data.view(np.int64), beyond if beyond.any() else None
 
 

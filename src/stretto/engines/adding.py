@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, HoldingRun
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adder import Adder
-from stretto.engines.totals.structure import I64
 from stretto.query.passes.bind_totals import BoundTotals
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.shared.counting import Unlisted
 from stretto.frame import Section
-
-I64 = NDArray[np.int64]
 
 
 def offsets(counts: I64) -> I64:

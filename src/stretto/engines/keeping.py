@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64
 from stretto.budget import Budget, described_bytes
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, MachineRun
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.holding import TooMany
-from stretto.engines.shared.keeping import I64, Keeper, Rule
+from stretto.engines.shared.keeping import Keeper, Rule
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram
 from stretto.frame import Section

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, HoldingRun
 from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.shared.choice import Choice
-from stretto.engines.shared.foremost import I64
 from stretto.engines.shared.listed_choice import ListedChoice
 from stretto.engines.tecs.program import Program
 from stretto.engines.timed.program import TimedProgram

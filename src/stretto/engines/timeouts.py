@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I64, Bits
 from stretto.engines.api import Matches, Starting, TimedOut, offsets
 from stretto.engines.around import AroundProgram, MachineRun
 from stretto.engines.nfab import following as nfab
@@ -20,7 +20,6 @@ from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.following import Furthest
-from stretto.engines.shared.intake import Bits
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed import following as timed
@@ -33,9 +32,6 @@ from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume, ParsedQuery
 from stretto.query.sase import SaseQuery
-
-I64 = NDArray[np.int64]
-
 
 FollowingRun = nfab.FollowingRun | timed.FollowingRun
 

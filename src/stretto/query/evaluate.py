@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.array_types import INT64
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.builtins import TABLE
@@ -40,8 +41,6 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-_INT64 = range(-(1 << 63), 1 << 63)
 
 #: Wide enough that sums, products and remainders of decimals are exact.
 _EXACT = Context(prec=4000)
@@ -188,11 +187,11 @@ class _Bounded(_Exact):
         if not isinstance(found, int) or isinstance(node, p.Call) or not p.attributes(node):
             return found  # constants are computed before a kernel is made
         whole = (one for one in (*given, found) if isinstance(one, int) and not isinstance(one, bool))
-        return found if all(one in _INT64 for one in whole) else Beyond(node, shown.format(*given))
+        return found if all(one in INT64 for one in whole) else Beyond(node, shown.format(*given))
 
     def chosen(self, node: p.Operand, found: Any) -> Any:
         whole = isinstance(found, int) and not isinstance(found, bool)
-        return Beyond(node, str(found)) if whole and found not in _INT64 else found
+        return Beyond(node, str(found)) if whole and found not in INT64 else found
 
     def comparison(self, node: p.Comparison) -> bool | Beyond:
         sides = (self.visit(node.left), self.visit(node.right))

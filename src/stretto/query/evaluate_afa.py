@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from stretto.array_types import INT64
 from stretto.errors import DataError
 from stretto.query.afa import Afa, Arc, Kind, UserFunction
 from stretto.query.evaluate import holds, value
@@ -25,8 +26,6 @@ Description = tuple[str, Register]
 
 #: How many descriptions a closure over ε-arcs may reach.
 MOST_STEPS = 2_000
-
-INT64 = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import INT64
 from stretto.columns.grid import on_grid, snapped
 from stretto.events import Schema
 from stretto.matching.compiled import Query
@@ -55,7 +56,6 @@ _ALIKE = re.compile(r"\^?(?:(?:[A-Za-z0-9 _\-/,:;@#%=<>\"'~!]|\[(?:[A-Za-z0-9_]|
 
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
-_INT64 = (-(1 << 63), (1 << 63) - 1)
 _EPOCH = dt.datetime(1970, 1, 1)
 _WIDE = Context(prec=80)
 
@@ -462,7 +462,7 @@ _INTEGERS = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
 def _number(kind: str, number: int | float) -> Column:
     from pyspark.sql import functions as F
 
-    if kind == "bigint" and not _INT64[0] <= number <= _INT64[1]:  # an error, which is for the engine to raise
+    if kind == "bigint" and not INT64[0] <= number <= INT64[-1]:  # an error, which is for the engine to raise
         raise Untranslatable
     return F.lit(number if kind in _INTEGERS.values() else float(number)).cast(kind)
 

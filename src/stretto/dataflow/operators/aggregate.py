@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64
 from stretto.dataflow.node import Groups, Node, Row, S, Unary, column_of
 from stretto.dataflow.operators import running as r
 from stretto.dataflow.operators.operator import Operator, places
 from stretto.dataflow.operators.reduce import Reduce
-from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns
+from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, columns
 from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError, suggestion
 from stretto.query.typing import kind_of
@@ -192,5 +193,5 @@ class Aggregator(Reduce):
             of.append(0 if item.column is None else PAYLOAD + len(by) + sum(at > 0 for at in of))
         super().__init__(label, len(by), np.array(operations, np.int64), np.array(of, np.int64))
 
-    def receive(self, port: int, rows: Rows) -> Rows:
+    def receive(self, port: int, rows: I64) -> I64:
         return super().receive(port, columns(rows, self._chosen))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from stretto.array_types import I64
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.code import Program
-from stretto.dataflow.run.rows import Rows
 
 
 class Compute(Operator):
@@ -14,5 +14,5 @@ class Compute(Operator):
         super().__init__(label, 1, program.width)
         self.program = program
 
-    def receive(self, port: int, rows: Rows) -> Rows:
+    def receive(self, port: int, rows: I64) -> I64:
         return self.program(rows)

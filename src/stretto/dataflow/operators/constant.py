@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64
 from stretto.dataflow.json_values import columns, plain, read_columns, read_plain
 from stretto.dataflow.node import Node
-from stretto.dataflow.run.rows import EVER, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.dataflow.run.rows import EVER, PAYLOAD, VE, VS, WEIGHT
 from stretto.dataflow.run.values import Strings, words
 from stretto.query import predicate as p
 from stretto.times import FOREVER
@@ -19,7 +20,7 @@ from stretto.times import FOREVER
 
 @dataclass(frozen=True, eq=False)
 class Constant(Node):
-    """Rows that hold at all times: they begin at the first one, and have no end."""
+    """I64 that hold at all times: they begin at the first one, and have no end."""
 
     rows: tuple[tuple[Any, ...], ...]
 
@@ -36,7 +37,7 @@ class Constant(Node):
     def copies(self, column: str) -> bool:
         return False
 
-    def changes(self, strings: Strings) -> Rows:
+    def changes(self, strings: Strings) -> I64:
         """Its rows as changes."""
         rows = np.zeros((len(self.rows), PAYLOAD + len(self.schema)), np.int64)
         rows[:, VS], rows[:, VE], rows[:, WEIGHT] = EVER, FOREVER, 1

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.dataflow.json_values import read_pairs
 from stretto.dataflow.node import Binary, Groups, Node, On, Relation, S, check_same, keys_of
 from stretto.dataflow.operators.join import Joiner, key_places
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.reduce import Reduce
-from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, Rows, columns, moved
+from stretto.dataflow.run.rows import LEVEL, PAYLOAD, VE, VS, WEIGHT, columns, moved
 from stretto.dataflow.run.values import Strings
 from stretto.errors import OptionError
 from stretto.frame import Section
@@ -96,7 +97,7 @@ class Subtractor(Operator):
         The words that must not agree: of the left, of the right.
     """
 
-    def __init__(self, label: str, width: int, keys: tuple[Rows, Rows]) -> None:
+    def __init__(self, label: str, width: int, keys: tuple[I64, I64]) -> None:
         super().__init__(label, 2, width)
         self._chosen = np.array([VS, VE, WEIGHT, LEVEL, *keys[1]], np.int64)
         words = PAYLOAD + len(keys[1])
@@ -109,7 +110,7 @@ class Subtractor(Operator):
         self._present.nest(bits)
         self._join.nest(bits)
 
-    def receive(self, port: int, rows: Rows) -> Rows:
+    def receive(self, port: int, rows: I64) -> I64:
         if port == 0:
             return np.concatenate([rows, moved(self._join.receive(0, rows), sign=-1)])
         return moved(self._join.receive(1, self._present.receive(0, columns(rows, self._chosen))), sign=-1)

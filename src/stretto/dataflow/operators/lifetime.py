@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.dataflow.node import Node, S, Unary
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.operators.union import Union
 from stretto.dataflow.run.code import Step
 from stretto.dataflow.run.events import NEW
-from stretto.dataflow.run.rows import LEVEL, NEVER, VE, VS, WEIGHT, Rows, combined
+from stretto.dataflow.run.rows import LEVEL, NEVER, VE, VS, WEIGHT, combined
 from stretto.errors import OptionError
 from stretto.times import FOREVER, MOST
 
@@ -87,7 +88,7 @@ class Lifetime(Unary):
         return cls(inputs[0].schema, inputs[0], written["duration"], written["every"])
 
 
-def changes(events: Rows, windows: Sequence[Window]) -> Rows:
+def changes(events: I64, windows: Sequence[Window]) -> I64:
     """Events (:data:`~stretto.dataflow.run.events.NEW`) as changes, with their lifetimes altered by each window in turn.
 
     A retraction takes the altered lifetime away and gives the one that the event has now.
@@ -113,7 +114,7 @@ def changes(events: Rows, windows: Sequence[Window]) -> Rows:
     return made
 
 
-def _altered(made: Rows, windows: Sequence[Window]) -> Rows:
+def _altered(made: I64, windows: Sequence[Window]) -> I64:
     """Alter whole lifetimes by each window in turn."""
     for duration, every in windows:
         made = made[made[:, VS] < made[:, VE]]
@@ -136,5 +137,5 @@ class Alter(Operator):
         super().__init__(label, 1, width)
         self.windows = tuple(windows)
 
-    def receive(self, port: int, rows: Rows) -> Rows:
+    def receive(self, port: int, rows: I64) -> I64:
         return _altered(rows.copy(), self.windows)

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.dataflow.run.history import last_end
 from stretto.dataflow.run.index import Index
 from stretto.dataflow.run.kept import rows_of
-from stretto.dataflow.run.rows import NEVER, Rows, empty
+from stretto.dataflow.run.rows import NEVER, empty
 from stretto.frame import Section
 
 
@@ -37,11 +38,11 @@ class Operator:
         self.synopses: dict[str, Index] = {}
 
     def nest(self, bits: int) -> None:
-        """Rows come with levels that have a field of so many bits for each of the loops that stand in each other."""
+        """I64 come with levels that have a field of so many bits for each of the loops that stand in each other."""
         for kept in self.synopses.values():
             kept.bits = bits
 
-    def receive(self, port: int, rows: Rows) -> Rows:
+    def receive(self, port: int, rows: I64) -> I64:
         """What follows from new rows at a port."""
         raise NotImplementedError
 
@@ -54,7 +55,7 @@ class Operator:
         self.forget()
         return self.promised()
 
-    def due(self) -> Rows:
+    def due(self) -> I64:
         """What the last punctuation let out."""
         return empty(self.width)
 
@@ -64,7 +65,7 @@ class Operator:
 
     @property
     def held(self) -> int:
-        """Rows that it holds."""
+        """I64 that it holds."""
         return sum(map(len, self.synopses.values()))
 
     @property
@@ -91,11 +92,11 @@ class Operator:
 class Pass(Operator):
     """What hands its rows on as they are."""
 
-    def receive(self, port: int, rows: Rows) -> Rows:
+    def receive(self, port: int, rows: I64) -> I64:
         return rows
 
 
-def places(names: Iterable[str], chosen: Iterable[str], offset: int) -> Rows:
+def places(names: Iterable[str], chosen: Iterable[str], offset: int) -> I64:
     """Where columns lie in a row."""
     at = {name: offset + place for place, name in enumerate(names)}
     return np.array([at[name] for name in chosen], np.int64)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64
 from stretto.dataflow.node import Groups, Node, S, Unary, payload_type
 from stretto.dataflow.operators.lifetime import Lifetime
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.kept import rows_of
-from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, combined, each, empty
+from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, combined, each, empty
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import OptionError
 from stretto.events import Schema
@@ -221,7 +222,7 @@ class Recognizer(Operator):
         #: What an event takes as a row, in order, as columns and in the matcher.
         self._words = 4 * self.waiting.shape[1] + 16
 
-    def receive(self, port: int, rows: Rows) -> Rows:
+    def receive(self, port: int, rows: I64) -> I64:
         """Matches that begin or cease to be, where the matcher revises; else events wait."""
         if self.revises:
             changes = each(rows, np.abs(rows[:, WEIGHT]), self._words)
@@ -246,16 +247,16 @@ class Recognizer(Operator):
             self._due = np.concatenate([empty(self.width), *map(self._rows, parts)])
         return super().punctuate(port, time)
 
-    def due(self) -> Rows:
+    def due(self) -> I64:
         found, self._due = self._due, empty(self.width)
         return found
 
-    def _table(self, rows: Rows) -> pa.Table:
+    def _table(self, rows: I64) -> pa.Table:
         columns = arrays(rows, self.node.input.schema, PAYLOAD, self.strings)
         names = [*self.node.input.schema, "vs"]
         return pa.table([*columns, pa.array(np.ascontiguousarray(rows[:, VS]))], names=names)
 
-    def _rows(self, found: pa.Table) -> Rows:
+    def _rows(self, found: pa.Table) -> I64:
         """Matches as changes."""
         table = _flat(found)
         rows = np.zeros((table.num_rows, self.width), np.int64)

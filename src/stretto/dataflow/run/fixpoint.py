@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.dataflow.operators.operator import Pass
 from stretto.dataflow.run.kept import checked_time
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Speculative
-from stretto.dataflow.run.rows import LEVEL, NEVER, VS, WEIGHT, Rows, combined
+from stretto.dataflow.run.rows import LEVEL, NEVER, VS, WEIGHT, combined
 from stretto.dataflow.run.vertex import Multicast, Turning, Vertex
 from stretto.errors import LimitError
 from stretto.frame import Section
@@ -84,8 +85,8 @@ class FlyingFixpoint(Turning):
 
     # -- what comes in ------------------------------------------------------------------------------------------------
 
-    def saw(self, rows: Rows) -> None:
-        """Rows came in at a flying fixed point."""
+    def saw(self, rows: I64) -> None:
+        """I64 came in at a flying fixed point."""
         starts = rows[:, VS]
         self.earliest = min(self.earliest, int(starts.min()))
         self.highest = max(self.highest, int(starts.max()))
@@ -261,10 +262,10 @@ class FixpointVertex(Vertex):
         self.place = len(flying.fixpoints)
         flying.fixpoints.append(self)
         self.recursive = Multicast()  #: O_R
-        #: Rows that wait until all of lower levels have gone around, by level.
-        self.waiting: dict[int, list[Rows]] = {}
+        #: I64 that wait until all of lower levels have gone around, by level.
+        self.waiting: dict[int, list[I64]] = {}
 
-    def data(self, port: int, rows: Rows) -> None:
+    def data(self, port: int, rows: I64) -> None:
         """Hand rows out (F1), and around again a level higher (F2)."""
         if rows[:, WEIGHT].min() < 0:
             # What cancels out would meet all that cancels out in every join, and be more each time around.

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.arguments import check_arguments
+from stretto.array_types import I64
 from stretto.column_types import time_hint
 from stretto.dataflow.explain import drawn, explained
 from stretto.dataflow.plan import Stream
 from stretto.dataflow.run.events import NEW
 from stretto.dataflow.run.graph import Graph, Input
 from stretto.dataflow.run.history import settled
-from stretto.dataflow.run.rows import EVER, NEVER, PAYLOAD, VE, VS, Rows, empty
+from stretto.dataflow.run.rows import EVER, NEVER, PAYLOAD, VE, VS, empty
 from stretto.dataflow.run.scheduler import step
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, hinted
@@ -142,7 +143,7 @@ class Dataflow:
         own.push(known)
         return missing
 
-    def _taken(self, own: Input, table: pa.Table, punctuation: Any) -> tuple[Rows, int | None]:
+    def _taken(self, own: Input, table: pa.Table, punctuation: Any) -> tuple[I64, int | None]:
         """A batch that is right, noted among the events that can be retracted, and the punctuation behind it."""
         events = self._read(own, table)
         time = None if punctuation is None else self._moment(punctuation)
@@ -393,7 +394,7 @@ class Dataflow:
 
     # -- reading events -----------------------------------------------------------------------------------------------
 
-    def _read(self, own: Input, table: pa.Table) -> Rows:
+    def _read(self, own: Input, table: pa.Table) -> I64:
         """A batch as rows of events.
 
         Raises
@@ -434,7 +435,7 @@ class Dataflow:
         self._check_lifetimes(own, rows)
         return rows
 
-    def _check_lifetimes(self, own: Input, rows: Rows) -> None:
+    def _check_lifetimes(self, own: Input, rows: I64) -> None:
         retracts = rows[:, NEW] != NEVER
         begins = rows[:, VS]
         if not retracts.any() and (begins < rows[:, VE]).all() and begins.min(initial=FOREVER) >= own.definite:
@@ -468,7 +469,7 @@ class Dataflow:
         """How far an input is, for messages."""
         return "the input has ended" if own.definite == FOREVER else f"the punctuation is {self._shown(own.definite)}"
 
-    def _unknown(self, own: Input, event: Rows, row: int) -> str:
+    def _unknown(self, own: Input, event: I64, row: int) -> str:
         """Why a retraction cannot be carried out."""
         assert own.events is not None
         held = own.events.index.held
@@ -481,14 +482,14 @@ class Dataflow:
         shown = "; ".join(f"[{self._shown(int(one[VS]))}, {self._end(int(one[VE]))})" for one in alike[:3])
         return f"{where}: this payload lives in {shown}"
 
-    def _event(self, own: Input, event: Rows) -> str:
+    def _event(self, own: Input, event: I64) -> str:
         columns = arrays(event.reshape(1, -1), own.source.schema, PAYLOAD, self._strings)
         payload = ", ".join(f"{name}={_text(one[0])}" for name, one in zip(own.source.schema, columns, strict=True))
         return f"({payload}) [{self._shown(int(event[VS]))}, {self._end(int(event[VE]))})"
 
     # -- times --------------------------------------------------------------------------------------------------------
 
-    def _ticks(self, column: pa.Array, source: str, name: str, missing: int) -> Rows:
+    def _ticks(self, column: pa.Array, source: str, name: str, missing: int) -> I64:
         """A column of times as integers; all inputs have one type."""
         kind = column.type
         if pa.types.is_null(kind):
@@ -510,7 +511,7 @@ class Dataflow:
         if kind != self._time:
             raise DataError(f"input '{source}': column '{name}' is {kind}, and times are {self._time} in this dataflow")
         column = column if column.type == pa.int64() else column.cast(pa.int64())
-        found: Rows = (column.fill_null(missing) if column.null_count else column).to_numpy(zero_copy_only=False)
+        found: I64 = (column.fill_null(missing) if column.null_count else column).to_numpy(zero_copy_only=False)
         if name == "vs" and ((found == NEVER) | (found == FOREVER)).any():
             raise DataError(f"input '{source}': column 'vs' has the least or the greatest integer, which mean no time")
         return found
@@ -554,7 +555,7 @@ class Dataflow:
         """The end of a lifetime, for messages."""
         return "∞" if time == FOREVER else str(self._shown(time))
 
-    def _times(self, ticks: Rows, missing: int) -> pa.Array:
+    def _times(self, ticks: I64, missing: int) -> pa.Array:
         mask = np.ascontiguousarray(ticks == missing)
         if self._time is not None and pa.types.is_timestamp(self._time):
             ticks = np.where(ticks == EVER, _FIRST.get(self._time.unit, EVER), ticks)

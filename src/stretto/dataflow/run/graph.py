@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.dataflow import plan
 from stretto.dataflow.cycles import Cycle, cycles, ordered
 from stretto.dataflow.operators.compute import Compute
@@ -19,7 +20,7 @@ from stretto.dataflow.run.history import last_end
 from stretto.dataflow.run.kept import checked_time, rows_of
 from stretto.dataflow.run.levels import BITS, Scope
 from stretto.dataflow.run.messages import Data, Definite
-from stretto.dataflow.run.rows import NEVER, PAYLOAD, Rows, empty
+from stretto.dataflow.run.rows import NEVER, PAYLOAD, empty
 from stretto.dataflow.run.values import Strings
 from stretto.dataflow.run.vertex import Multicast, Vertex
 from stretto.errors import OptionError
@@ -37,7 +38,7 @@ class Input:
         self.views: dict[tuple[Window, ...], Vertex] = {}
         self.definite = NEVER
 
-    def push(self, events: Rows) -> None:
+    def push(self, events: I64) -> None:
         """Hand events, which were found right, to the views."""
         for windows, vertex in self.views.items():
             vertex.accept(0, Data(changes(events, windows)))
@@ -77,9 +78,9 @@ class Output(Vertex):
         super().__init__(number, Pass(f"output {name}", 1, width))
         self.node = node
         self.events = Outputs(width, grows=grows)
-        self.collected: list[Rows] = []
+        self.collected: list[I64] = []
 
-    def data(self, port: int, rows: Rows) -> None:
+    def data(self, port: int, rows: I64) -> None:
         self.collected.append(rows)
 
     def definite(self, port: int, time: int) -> None:
@@ -91,13 +92,13 @@ class Output(Vertex):
             return FOREVER
         return max(super().ends, last_end(self.events.index.held))
 
-    def take(self) -> Rows:
+    def take(self) -> I64:
         """The changes since the last call."""
         found = np.concatenate(self.collected) if self.collected else empty(self.operator.width)
         self.collected = []
         return found
 
-    def drain(self) -> Rows:
+    def drain(self) -> I64:
         """The changes since the last call as events."""
         found = self.events.events(self.take()) if self.collected else empty(self.operator.width)
         self.events.forget(self.promised)
@@ -257,7 +258,7 @@ class Graph:
             raise OptionError(f"two different inputs are named '{node.name}'; define the stream once and use it twice")
 
     def _constant(self, node: plan.Constant) -> None:
-        """Rows that are there from the beginning, and that nothing changes."""
+        """I64 that are there from the beginning, and that nothing changes."""
         vertex = self._add(node, Vertex(len(self.vertices), _pass(node, "Constant")))
         vertex.accept(0, Data(node.changes(self.strings)))
         vertex.accept(0, Definite(FOREVER))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from stretto.dataflow.run.rows import EVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows, each
+from stretto.array_types import I64
+from stretto.dataflow.run.rows import EVER, LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, each
 from stretto.times import FOREVER
 
 
-def settled(changes: Rows) -> Rows:
-    """Rows of weight 1 that sum up to the same, those of a payload together.
+def settled(changes: I64) -> I64:
+    """I64 of weight 1 that sum up to the same, those of a payload together.
 
     A payload that occurs more than once at a time has rows inside of each other: the k-th one lives where it occurs k times or more.
     No two rows of a payload can be joined to one.
@@ -33,7 +34,7 @@ def settled(changes: Rows) -> Rows:
     return made if alone.all() else np.concatenate([made, _summed(changes[~alone], hashed[~alone])])
 
 
-def last_end(rows: Rows) -> int:
+def last_end(rows: I64) -> int:
     """When the last of what rows come to ends, but for constants, which are always there; NEVER: there is nothing.
 
     FOREVER also where that is not known, as more is taken back than there was.
@@ -47,7 +48,7 @@ def last_end(rows: Rows) -> int:
     return int(rows[:, VE].max()) if len(rows) else NEVER
 
 
-def _summed(changes: Rows, hashed: np.ndarray) -> Rows:
+def _summed(changes: I64, hashed: np.ndarray) -> I64:
     """Do what :func:`settled` says, for payloads that occur more than once or are taken back."""
     count = len(changes)
     payload = changes[:, PAYLOAD:]
@@ -82,7 +83,7 @@ def _summed(changes: Rows, hashed: np.ndarray) -> Rows:
     return found
 
 
-def _hashed(changes: Rows) -> np.ndarray:
+def _hashed(changes: I64) -> np.ndarray:
     """64 bits of each payload."""
     found = np.zeros(len(changes), np.uint64)
     for at in range(PAYLOAD, changes.shape[1]):
@@ -101,17 +102,17 @@ def _repeated(hashed: np.ndarray) -> np.ndarray:
     return found
 
 
-def _by_payload(payload: Rows, times: Rows, hashed: np.ndarray) -> Rows:
+def _by_payload(payload: I64, times: I64, hashed: np.ndarray) -> I64:
     """An order in which steps of one payload come together, by time: by a hash, and if it is no good, by the payload."""
     hashed = np.concatenate([hashed, hashed])
-    order: Rows = np.lexsort((times, hashed))
+    order: I64 = np.lexsort((times, hashed))
     row = order % max(len(payload), 1)
     if (_differ(payload, row)[1:] & (hashed[order][1:] == hashed[order][:-1])).any():
         order = np.lexsort((times, *np.concatenate([payload, payload]).T))
     return order
 
 
-def _differ(payload: Rows, row: Rows) -> np.ndarray:
+def _differ(payload: I64, row: I64) -> np.ndarray:
     """Where another payload begins."""
     fresh = np.ones(len(row), np.bool_)
     if len(row):

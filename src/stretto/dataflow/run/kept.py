@@ -1,4 +1,4 @@
-"""Rows of a snapshot of a dataflow."""
+"""I64 of a snapshot of a dataflow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
+from stretto.array_types import I64
+from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT
 from stretto.frame import Section
 
 _MOST = 1 << 31  #: weights stay below
@@ -25,8 +26,8 @@ def checked_time(time: Any) -> int:
     return time
 
 
-def rows_of(section: Section, name: str, width: int) -> Rows:
-    """Rows of a snapshot, as a copy: what the snapshot has cannot be written to.
+def rows_of(section: Section, name: str, width: int) -> I64:
+    """I64 of a snapshot, as a copy: what the snapshot has cannot be written to.
 
     Raises
     ------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stretto.dataflow.run.rows import Rows
+from stretto.array_types import I64
 
 
 class Data(NamedTuple):
     """A batch of changes."""
 
-    rows: Rows
+    rows: I64
 
 
 class Definite(NamedTuple):

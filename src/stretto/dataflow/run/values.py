@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stretto.array_types import I64
 from stretto.columns.arrays import numbers_of
-from stretto.dataflow.run.rows import Rows
 from stretto.errors import DataError, SnapshotError
 from stretto.query.typing import kind_of
 from stretto.times import DAY
@@ -34,13 +34,13 @@ class Strings:
             self.texts.append(text)
         return found
 
-    def encode(self, column: pa.Array) -> Rows:
+    def encode(self, column: pa.Array) -> I64:
         """The numbers of a column's strings. Work in Python for each distinct one only."""
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         known = np.array([self.number(text) for text in coded.dictionary.to_pylist()], np.int64)
         return known[coded.indices.to_numpy(zero_copy_only=False)] if len(known) else np.zeros(0, np.int64)
 
-    def decode(self, numbers: Rows) -> pa.Array:
+    def decode(self, numbers: I64) -> pa.Array:
         """The strings of numbers. Work in Python for each distinct one only, however many there are in all."""
         found, at = np.unique(numbers, return_inverse=True)
         if found.size and not 0 <= found[0] <= found[-1] < len(self.texts):
@@ -61,14 +61,14 @@ class Strings:
             raise ValueError("'strings' are not texts, each of which is there once")
 
 
-def word_of_float(values: np.ndarray) -> Rows:
+def word_of_float(values: np.ndarray) -> I64:
     """Floats as words that are equal where the floats are: one zero, one NaN."""
     real = np.asarray(values, np.float64) + 0.0
     bits = real.view(np.int64)
     return np.where(np.isnan(real), np.int64(NAN), bits)
 
 
-def words(column: pa.Array, kind: pa.DataType, strings: Strings) -> Rows:
+def words(column: pa.Array, kind: pa.DataType, strings: Strings) -> I64:
     """A column without NULL as words.
 
     Raises
@@ -89,7 +89,7 @@ def words(column: pa.Array, kind: pa.DataType, strings: Strings) -> Rows:
     return word_of_float(values) if family == "float" else np.asarray(values, np.int64)
 
 
-def arrays(rows: Rows, schema: Mapping[str, pa.DataType], offset: int, strings: Strings) -> list[pa.Array]:
+def arrays(rows: I64, schema: Mapping[str, pa.DataType], offset: int, strings: Strings) -> list[pa.Array]:
     """The columns of payloads that begin at word ``offset``."""
     made = []
     for at, kind in enumerate(schema.values()):

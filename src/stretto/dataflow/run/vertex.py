@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.dataflow.operators.operator import Operator
 from stretto.dataflow.run.kept import checked_time, rows_of
 from stretto.dataflow.run.levels import Scope
 from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
-from stretto.dataflow.run.rows import LEVEL, NEVER, Rows, moved
+from stretto.dataflow.run.rows import LEVEL, NEVER, moved
 from stretto.frame import Section
 from stretto.times import FOREVER
 
@@ -176,7 +177,7 @@ class Vertex:
         Data may go ahead of a definite punctuation: that promises no less if it comes later.
         """
         queue = self.queues[port]
-        parts: list[Rows] = []
+        parts: list[I64] = []
         time = NEVER
         while queue:
             match queue[0]:
@@ -196,7 +197,7 @@ class Vertex:
         if time > NEVER:
             self.definite(port, time)
 
-    def data(self, port: int, rows: Rows) -> None:
+    def data(self, port: int, rows: I64) -> None:
         """Let the operator take new rows, and hand on what follows from them."""
         self.out.send(Data(self.operator.receive(port, rows)))
 
@@ -273,8 +274,8 @@ class Vertex:
             queue.extend(_read(message, section, f"{port}.{at}", width) for at, message in enumerate(messages))
         self.operator.load(section.sub("operator"))
 
-    def kept(self, section: Section, name: str) -> Rows:
-        """Rows that have the width of its operator's."""
+    def kept(self, section: Section, name: str) -> I64:
+        """I64 that have the width of its operator's."""
         return rows_of(section, name, self.operator.width)
 
     @property

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.changes import merge
-
-I64 = NDArray[np.int64]
 
 #: Rows that one call of the kernel reads.
 CHUNK = 1 << 16

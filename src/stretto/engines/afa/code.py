@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.engines.afa.python import PythonCode
 from stretto.engines.afa.tree import notes, place, returned, stored, word_of
 from stretto.engines.shared import decimals, scalar
@@ -45,7 +45,6 @@ from stretto.query.afa import Arc, Kind, Transfer, UserFunction
 from stretto.query.evaluate import holds
 from stretto.query.typing import kind_of, may_overflow
 
-I64 = NDArray[np.int64]
 _E = TypeVar("_E", bound=p.Expression)
 
 #: Bits of the number of a function in ``fn``.

@@ -9,9 +9,6 @@ from stretto.engines.afa import structure as s
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.graph import GraphTables
 
-#: Before all times.
-BEFORE_ALL = -s.FOREVER
-
 _COMPILER = ThreadPoolExecutor(1, "stretto-compiler")
 
 

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.names import Names
 from stretto.engines.api import Matches
 from stretto.query.typing import kind_of
-
-I64 = NDArray[np.int64]
 
 
 def given(rows: I64, offset: I64, position: I64, labels: I64 | None = None) -> Matches:

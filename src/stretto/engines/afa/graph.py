@@ -7,18 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.arcs import link_all, link_arc, retire_arc, survivors
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.state import longer
 from stretto.engines.afa.structure import Graph
 from stretto.query.afa import Afa, Arc, Emit, Kind
-
-I64 = NDArray[np.int64]
-
-ALWAYS = -s.FOREVER
+from stretto.times import BEFORE_ALL
 
 _KINDS = {Kind.CONSUME: s.CONSUMES, Kind.EPSILON: s.EPSILON, Kind.IGNORE: s.IGNORES}
 
@@ -110,7 +107,7 @@ class GraphTables:
         row[s.SOURCE], row[s.TARGET] = self.state(arc.source), self.state(arc.target)
         row[s.ATOM], row[s.FENCE], row[s.TRANSFER], row[s.KIND] = code.atom, code.fence, code.transfer, _KINDS[arc.kind]
         row[s.LABEL] = arc.label
-        row[s.SINCE] = ALWAYS if arc.since is None else arc.since
+        row[s.SINCE] = BEFORE_ALL if arc.since is None else arc.since
         row[s.RETIRED] = s.FOREVER if arc.until is None else arc.until
         return self.new_form(arc), row
 
@@ -159,7 +156,7 @@ class GraphTables:
         return replace(
             form,
             id=self.ids[int(self.id[number])],
-            since=None if since <= ALWAYS else since,
+            since=None if since <= BEFORE_ALL else since,
             until=None if until == s.FOREVER else until,
         )
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.columns.arrays import valid_of
 from stretto.columns.keys import KeyTable
@@ -17,7 +18,7 @@ from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.compiled import Compiled
-from stretto.engines.afa.compiling import BEFORE_ALL, Functions
+from stretto.engines.afa.compiling import Functions
 from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
 from stretto.engines.afa.state import AfaState
@@ -28,10 +29,8 @@ from stretto.errors import DataError
 from stretto.query import predicate
 from stretto.query.afa import Kind
 from stretto.query.typing import kind_of
-from stretto.times import as_times, shown_time
+from stretto.times import BEFORE_ALL, as_times, shown_time
 from stretto.times import ticks as ticks_of
-
-I64 = NDArray[np.int64]
 
 
 class AfaIntake:

@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.columns.keys import KeyTable
 from stretto.engines.shared.values import strings_of
 from stretto.frame import Section
-
-I64 = NDArray[np.int64]
 
 
 class Names:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.aggressive import prune
 from stretto.engines.afa.between import Changes
-from stretto.engines.afa.compiling import BEFORE_ALL
 from stretto.engines.afa.intake import value_type
 from stretto.engines.afa.stepping import AfaStepping
 from stretto.engines.afa.structure import Batch
 from stretto.errors import DataError, OptionError
 from stretto.query import predicate
 from stretto.query.implication import implies
-from stretto.times import as_times
+from stretto.times import BEFORE_ALL, as_times
 from stretto.times import ticks as ticks_of
-
-I64 = NDArray[np.int64]
 
 
 class Punctuations:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes, pieces
 from stretto.engines.afa.changing import RunningArcs
@@ -20,8 +20,6 @@ from stretto.engines.afa.stepping import AfaStepping
 from stretto.engines.api import Matches
 from stretto.errors import DataError, StrettoError
 from stretto.frame import Section
-
-I64 = NDArray[np.int64]
 
 
 class Partial(NamedTuple):

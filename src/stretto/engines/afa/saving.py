@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.compiled import Compiled
 from stretto.engines.afa.state import TRAIL_ARRAYS, AfaState
@@ -16,8 +17,6 @@ from stretto.errors import OptionError, SnapshotError
 from stretto.frame import Section
 from stretto.query.afa import Afa, Arc, Emit, UserFunction
 from stretto.query.typing import kind_of
-
-I64 = NDArray[np.int64]
 
 _COUNTERS = (s.PUNCTUATION, s.CLEAN, s.SEEN, s.LATE, s.OUT_OF_ORDER, s.MADE, s.PEAK, s.ARCS_CLEAN)
 _FIELDS = (s.LE, s.SEQ, s.RE, s.ROW, s.OF, s.CLEANED)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.listing import list_events, list_partial
 from stretto.engines.afa.structure import Events, Out, Parts, Work
 from stretto.engines.afa.trails import keep, rebuild
 from stretto.errors import LimitError
 from stretto.memory import most_for_state
-
-I64 = NDArray[np.int64]
-
-BEFORE_ALL = -((1 << 63) - 1)
+from stretto.times import BEFORE_ALL
 
 #: Partial matches that take more bytes than this are refused, or than the machine can give:
 #: without a window or a punctuation they grow with the stream.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.cleaning import sweep
-from stretto.engines.afa.compiling import BEFORE_ALL
 from stretto.engines.afa.faults import error_at
 from stretto.engines.afa.giving import given, order_of
 from stretto.engines.afa.intake import AfaIntake
@@ -20,9 +19,7 @@ from stretto.engines.afa.trails import lengths, spell
 from stretto.engines.api import Matches, Outputs
 from stretto.errors import LimitError, StrettoError
 from stretto.query.typing import kind_of
-from stretto.times import as_times
-
-I64 = NDArray[np.int64]
+from stretto.times import BEFORE_ALL, as_times
 
 #: A sweep visits all partitions: not before the state has grown by as much since the last one.
 SWEEP_AT_LEAST = 1 << 12

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64, Bits
 from stretto.column_types import as_key
 from stretto.columns.keys import KeyTable
 from stretto.columns.nullable import key_parts
@@ -22,13 +23,10 @@ from stretto.engines.latest.sampling import sample
 from stretto.engines.latest.state import JoinState, LatestState, SampleState
 from stretto.engines.latest.structure import Events, Machine
 from stretto.engines.shared.counting import Unlisted
-from stretto.engines.shared.intake import Bits, Intake
+from stretto.engines.shared.intake import Intake
 from stretto.frame import Section
 from stretto.query.eql import Key, Mode
-
-I64 = NDArray[np.int64]
-
-ALL_TIME = (1 << 62) - 1
+from stretto.times import ALL_TIME
 
 _STATES = {Mode.SAMPLE: SampleState, Mode.JOIN: JoinState}
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.columns.arrays import longer
 from stretto.engines.api import Matches
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.kernels import listed
-from stretto.engines.latest.structure import I64, NIL, Joined, Nodes, Out, Parts, Samples
+from stretto.engines.latest.structure import NIL, Joined, Nodes, Out, Parts, Samples
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.memory import most_for_state

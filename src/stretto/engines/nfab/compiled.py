@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.automata.nfab import MODES, Edge, Negation, Nfab, build, own_index
 from stretto.columns.classes import Classifier, condition_of
 from stretto.engines.nfab.conditions import Conditions
@@ -28,8 +29,6 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.plain import plain
 from stretto.query.sase import Component
 from stretto.query.totals import Extent
-
-I64 = NDArray[np.int64]
 
 MOST_EDGES = 62  #: bits of an event
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64, Bits
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.partial import NONE, WORDS, Firsts, follow
@@ -16,11 +17,8 @@ from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.shared import following
 from stretto.engines.shared.following import Following, Places
-from stretto.engines.shared.intake import Bits
 from stretto.frame import Section
 from stretto.query.sase import places
-
-I64 = NDArray[np.int64]
 
 
 class FollowingState(following.FollowingState, NfabState):

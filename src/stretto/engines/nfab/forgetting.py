@@ -9,14 +9,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.columns.keys import KeyTable
 from stretto.engines.nfab.state import NfabState
 from stretto.engines.nfab.structure import HEAD
 from stretto.engines.shared.values import Op, Values, Vocabulary
-
-I64 = NDArray[np.int64]
 
 
 class Place(NamedTuple):

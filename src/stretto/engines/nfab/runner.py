@@ -7,9 +7,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.engines.api import Matches
@@ -31,14 +31,12 @@ from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query.sase import Aggregate
 from stretto.query.typing import may_overflow
-
-I64 = NDArray[np.int64]
+from stretto.times import ALL_TIME
 
 #: Strings and keys that no run holds are forgotten when so many new ones have come, and as many as there was to look at last time:
 #: O(1) for each.
 FORGET_AT_LEAST = 1 << 12
 
-ALL_TIME = (1 << 62) - 1
 
 SHOWN = 3  #: conditions that a message names
 

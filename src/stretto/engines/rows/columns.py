@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64, Bits
 from stretto.columns.overflow import IntegerOverflow, Order
-from stretto.engines.rows.structure import I64, Bits
 from stretto.query import predicate as p
 
 

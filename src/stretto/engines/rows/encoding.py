@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64, Bits
 from stretto.columns.keys import KeyTable
 from stretto.columns.ordering import ordered_words
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.history import History
 from stretto.engines.rows.interpreter import AT_LABEL, SEEN
-from stretto.engines.rows.structure import I64, Bits
 from stretto.engines.rows.words import as_words, common
 from stretto.errors import QueryError
 from stretto.frame import Section

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64, Bits
 from stretto.automata.rows import RowAutomaton
 from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.columns import plain_name
 from stretto.engines.rows.harder import REAL, Read, Reading, hardest, limits_of, standing
-from stretto.engines.rows.structure import AS_IS, I64, Bits
+from stretto.engines.rows.structure import AS_IS
 from stretto.engines.rows.words import Columns
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto._jit import DONE, FAULTED, GROW_TABLE, OUTPUT_FULL, PAUSED
+from stretto.array_types import I64, Bits
 from stretto.automata.rows import ACCEPT, RowAutomaton
 from stretto.columns.arrays import frozen, numbers_of, valid_of
 from stretto.columns.gathering import Gatherer
@@ -43,7 +44,7 @@ from stretto.engines.rows.interpreter import AT_LABEL, LAST_LABEL, Scratch, Valu
 from stretto.engines.rows.kernels import combine
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read
-from stretto.engines.rows.structure import I64, Bits, Found
+from stretto.engines.rows.structure import Found
 from stretto.engines.rows.within import span_of
 from stretto.errors import DataError, SnapshotError
 from stretto.frame import Section

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64, Bits
 from stretto.columns.arrays import numbers_of, valid_of
 from stretto.columns.ordering import ordered_words
 from stretto.columns.vectorized import computed, mask
 from stretto.engines.rows.columns import Shifted, overflow_shown
 from stretto.engines.rows.interpreter import Values
-from stretto.engines.rows.structure import I64, Bits
 from stretto.errors import LimitError, Span
 from stretto.query import predicate as p
 from stretto.query.row_pattern import Frame

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.budget import Budget, described_bytes
 from stretto.columns.arrays import numbers_of, reals_of_decimals, roomy, valid_of
 from stretto.columns.keys import KeyTable
@@ -20,7 +21,7 @@ from stretto.engines.shared import picks as k
 from stretto.engines.shared.counting import Counts
 from stretto.engines.shared.foremost import Held, Rows
 from stretto.engines.shared.holding import TooMany
-from stretto.engines.shared.picks import I64, Bounds, Lists, Memo, Picked, Picker, Scratch, Values
+from stretto.engines.shared.picks import Bounds, Lists, Memo, Picked, Picker, Scratch, Values
 from stretto.engines.shared.windows import values_of
 from stretto.errors import LimitError
 from stretto.frame import Section

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.shared.intake import Bits, Classed, Intake
+from stretto.array_types import I64, Bits
+from stretto.engines.shared.intake import Classed, Intake
 from stretto.frame import Section
-
-I64 = NDArray[np.int64]
 
 #: First events that are gone are left out when there are so many more than were left last time.
 SWEEP_AT_LEAST = 1 << 10

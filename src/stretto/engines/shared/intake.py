@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64, Bits
 from stretto.columns.classes import Classifier
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
@@ -24,10 +25,6 @@ from stretto.errors import DataError, EngineError
 from stretto.frame import Section
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
-
-I64 = NDArray[np.int64]
-Bits = NDArray[np.bool_]
-
 
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.errors import DataError
-
-I64 = NDArray[np.int64]
 
 
 def integers(table: pa.RecordBatch, name: str, role: str, first_row: int) -> I64:

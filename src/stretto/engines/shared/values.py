@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.columns.arrays import reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
@@ -32,7 +33,6 @@ from stretto.query.sase import Kept
 from stretto.query.typing import kind_of
 from stretto.times import DAY
 
-I64 = NDArray[np.int64]
 T = TypeVar("T")
 
 MOST_WORDS = 62  #: known bits of a row fit into one word

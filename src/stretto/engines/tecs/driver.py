@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import CHUNK, SWEEP_AT_LEAST, Classifying, Intake, kept
@@ -21,7 +22,6 @@ from stretto.engines.tecs.kernels import HANDS_OVER, Events, Machine, advance
 from stretto.engines.tecs.labels import Trace
 from stretto.engines.tecs.picking import advance_choosing
 from stretto.engines.tecs.state import State
-from stretto.engines.tecs.structure import I64
 from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.query.passes.bind import BoundQuery

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.automata.determinize import AMBIGUOUS
 from stretto.engines.api import Matches
 from stretto.engines.shared.keeping import NO_VISITS, Visits
@@ -21,7 +22,6 @@ from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.driver import Driver
 from stretto.engines.tecs.kernels import Events
 from stretto.engines.tecs.labels import resolved
-from stretto.engines.tecs.structure import I64
 from stretto.frame import Section
 
 

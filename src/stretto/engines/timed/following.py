@@ -11,17 +11,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64, Bits
 from stretto.budget import Budget
 from stretto.engines.shared import following
 from stretto.engines.shared.following import SWEEP_AT_LEAST, Following, Places
 from stretto.engines.shared.holding import Patience, TooMany
-from stretto.engines.shared.intake import Bits
 from stretto.engines.timed import partial as f
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.intake import TimedIntake
 from stretto.engines.timed.partial import Traits
 from stretto.engines.timed.reaching import PAUSE_AFTER
-from stretto.engines.timed.structure import I64, NIL, Events
+from stretto.engines.timed.structure import NIL, Events
 from stretto.frame import Section
 from stretto.query.algebra import places
 from stretto.query.passes.bind import BoundQuery

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.shared.intake import FALLS, Bits, Classed, Intake
+from stretto.array_types import Bits
+from stretto.engines.shared.intake import FALLS, Classed, Intake
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.structure import Events
 from stretto.engines.totals.adder import Adder

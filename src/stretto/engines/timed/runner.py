@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
@@ -22,7 +23,7 @@ from stretto.engines.timed.kernels import advance
 from stretto.engines.timed.listing import refill
 from stretto.engines.timed.reaching import PAUSE_AFTER
 from stretto.engines.timed.state import State
-from stretto.engines.timed.structure import I64, Events
+from stretto.engines.timed.structure import Events
 from stretto.engines.timed.waiting import Waiting
 from stretto.frame import Section
 from stretto.query.query import Consume, Strategy

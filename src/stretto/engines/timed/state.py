@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import Unlisted, counted, counts_for
@@ -16,7 +17,7 @@ from stretto.engines.timed import structure as s
 from stretto.engines.timed.collect import copy, mark
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.counting import Tally, count_paths_of
-from stretto.engines.timed.structure import I64, Events, Links, Machine, Nodes, Output, Parts, Walk
+from stretto.engines.timed.structure import Events, Links, Machine, Nodes, Output, Parts, Walk
 from stretto.frame import Section  #: What has fewer matches.
 
 FEWER = "a narrower WITHIN, AFTER … WITHIN or GAP has fewer"

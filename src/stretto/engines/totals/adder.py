@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64, Bits
 from stretto.budget import Budget, described_bytes
 from stretto.engines.api import Matches, Reached
 from stretto.engines.shared.windows import values_of
@@ -20,7 +21,7 @@ from stretto.engines.totals.listed import Listed, add_listed
 from stretto.engines.totals.paths import Adding, Memo, Seen
 from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.state import State
-from stretto.engines.totals.structure import I64, Bits, Store
+from stretto.engines.totals.structure import Store
 from stretto.engines.totals.telling import Telling, shown_keys
 from stretto.errors import DataError, LimitError
 from stretto.frame import Section

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import F64, I64
 from stretto.engines.totals import structure as s
-from stretto.engines.totals.structure import F64, I64, Plan
+from stretto.engines.totals.structure import Plan
 from stretto.query import predicate as p
 from stretto.query.passes.bind_totals import BoundTotal, BoundTotals
 from stretto.query.query import Consume

@@ -11,9 +11,9 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
+from stretto.array_types import I64
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.plan import Asked, Columns
-from stretto.engines.totals.structure import I64
 from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.query import predicate as p

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
@@ -22,7 +23,6 @@ from stretto.engines.totals.adding import Values
 from stretto.engines.totals.compiled import TotalsCompiled
 from stretto.engines.totals.kernels import Arrays, Events, advance
 from stretto.engines.totals.state import State
-from stretto.engines.totals.structure import I64
 from stretto.engines.totals.telling import Telling, shown_keys
 from stretto.errors import DataError
 from stretto.frame import Section

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto import _jit
+from stretto.array_types import F64, I64
 from stretto.budget import Budget, described_bytes
 from stretto.engines.shared.intake import kept
 from stretto.engines.totals import structure as s
@@ -15,7 +16,7 @@ from stretto.engines.totals.blocks import class_of
 from stretto.engines.totals.fitting import misfit
 from stretto.engines.totals.giving import place_groups
 from stretto.engines.totals.kernels import firsts, pack, states_in, sweep, unpack
-from stretto.engines.totals.structure import F64, I64, Plan, Rows, Store, Sums, Work
+from stretto.engines.totals.structure import Plan, Rows, Store, Sums, Work
 from stretto.errors import LimitError
 from stretto.frame import Section
 

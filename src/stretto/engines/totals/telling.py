@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto import _jit
+from stretto.array_types import I64, Bits
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Totals
@@ -17,7 +18,7 @@ from stretto.engines.totals.giving import close_all, close_until
 from stretto.engines.totals.plan import Asked
 from stretto.engines.totals.retyping import retyped, sources
 from stretto.engines.totals.state import State
-from stretto.engines.totals.structure import I64, Bits, Rows
+from stretto.engines.totals.structure import Rows
 from stretto.engines.totals.values import Part, Said, numbers
 from stretto.errors import DataError
 from stretto.frame import Section

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.arguments import check_arguments
+from stretto.array_types import INT64
 from stretto.errors import OptionError, QueryError, StrettoError, hinted, nearest
 from stretto.events import Schema
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
@@ -24,8 +25,6 @@ from stretto.query.typing import kind_of
 
 When = str | Callable[[Any, Any], Any] | None
 Then = str | Mapping[str, Any] | Callable[[Any, Any], Any] | None
-
-_INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
 @check_arguments
@@ -577,7 +576,7 @@ def _first(name: str, kind: pa.DataType, value: Any) -> Any:
     if value is None:
         return _EMPTY[family] if family in _EMPTY else pa.scalar(0, pa.int64()).cast(kind).as_py()
     fits = {
-        "int": isinstance(value, int) and not isinstance(value, bool) and _INT64[0] <= value <= _INT64[1],
+        "int": isinstance(value, int) and not isinstance(value, bool) and INT64[0] <= value <= INT64[-1],
         "float": isinstance(value, int | float) and not isinstance(value, bool),
         "bool": isinstance(value, bool),
         "string": isinstance(value, str),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretto.array_types import INT64
 from stretto.errors import OptionError, QueryError, Span, hinted, suggestion
 from stretto.events import Schema
 from stretto.languages.expressions.tokens import Name
@@ -19,8 +20,6 @@ from stretto.query import predicate as p
 from stretto.query.afa import Field
 from stretto.query.passes.bind import measure
 from stretto.query.typing import NO_CLOCK, NUMBERS, Clock, kind_of, kind_of_operand, typed, typed_operand
-
-_INT64 = (-(1 << 63), (1 << 63) - 1)
 
 _SHOWN = {
     "int": "an integer",
@@ -264,7 +263,7 @@ def _literal(operand: p.Constant, field: str, kind: pa.DataType) -> p.Constant:
         assert isinstance(value, int | float | Decimal)
         fresh = int(value) if value == int(value) else None
         hint = f"declare '{field}' as float"
-        if fresh is not None and not _INT64[0] <= fresh <= _INT64[1]:
+        if fresh is not None and not INT64[0] <= fresh <= INT64[-1]:
             fresh, hint = None, "integers reach from −2^63 to 2^63 − 1"
     elif want == "float" and number:
         assert isinstance(value, int | float | Decimal)

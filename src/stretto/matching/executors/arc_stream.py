@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.changes import read
 from stretto.engines.afa.graph import GraphTables
@@ -19,9 +20,7 @@ from stretto.errors import DataError, OptionError, QueryError, StrettoError, hin
 from stretto.events import as_table
 from stretto.languages.afa.builder import make_arc
 from stretto.query.afa import Afa, Arc, Emit, Kind
-from stretto.times import FOREVER, ticks
-
-I64 = NDArray[np.int64]
+from stretto.times import BEFORE_ALL, FOREVER, ticks
 
 #: Arcs whose texts are not read again.
 _MOST_WRITTEN = 1 << 12
@@ -83,7 +82,7 @@ class ArcChanges:
         self.number = self.first + np.cumsum(self.adds) - 1
         self.which = self._of_lifetimes() if self.explicit else self._found()
         #: Which changes the kernel does not carry out by itself.
-        self.alone = np.full(count, self.explicit) | (self.adds & (self.since > -FOREVER))
+        self.alone = np.full(count, self.explicit) | (self.adds & (self.since > BEFORE_ALL))
         self._declare(table)
         places = np.flatnonzero(self.adds)
         for name in ("source", "target"):
@@ -176,7 +175,7 @@ class ArcChanges:
 
     def _times(self, table: pa.Table, name: str, tick: Callable[[Any], int]) -> I64:
         """A time of each change, unbounded where it is NULL."""
-        found = np.full(table.num_rows, -FOREVER if name == "since" else FOREVER)
+        found = np.full(table.num_rows, BEFORE_ALL if name == "since" else FOREVER)
         if name not in table.column_names:
             return found
         column = table.column(name).combine_chunks()
@@ -254,7 +253,7 @@ class ArcChanges:
                 self.until[at] = concerned
                 until = min(until, concerned)
             if concerned < clean:
-                from_when = "the first on" if concerned == -FOREVER else f"{self.runner.shown_time(concerned)} on"
+                from_when = "the first on" if concerned == BEFORE_ALL else f"{self.runner.shown_time(concerned)} on"
                 raise self._mistake(
                     at,
                     f"it is late, as it concerns events from {from_when}, and the arcs' punctuation stands at "

@@ -11,7 +11,7 @@ from stretto.languages.afa.builder import make_arc
 from stretto.matching.executors.arc_stream import ArcChanges
 from stretto.matching.executors.lifecycle import Life
 from stretto.query.afa import Afa, Arc
-from stretto.times import FOREVER
+from stretto.times import BEFORE_ALL
 
 
 class Arcs:
@@ -110,5 +110,5 @@ class Arcs:
 
 def _never(arc: Arc) -> bool:
     """Whether no event can take an arc: it was retired from the beginning of its lifetime on."""
-    since = -FOREVER if arc.since is None else arc.since
+    since = BEFORE_ALL if arc.since is None else arc.since
     return arc.until is not None and arc.until <= since

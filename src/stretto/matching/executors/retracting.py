@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.column_types import field_types, with_fields
 from stretto.engines.afa.between import Changes
@@ -43,8 +43,6 @@ from stretto.query.afa import Afa, Arc
 from stretto.query.afa_text import shown
 from stretto.query.predicate import Predicate, attributes
 from stretto.times import FOREVER, as_times, check_clock, tick_of, ticks, width
-
-I64 = NDArray[np.int64]
 
 #: Why nothing can be asked.
 NO_SCHEMA = "the matcher has no schema yet: pass schema=…, or push events first"

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.column_types import family
 from stretto.errors import DataError, OptionError
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.files import Source
-
-I64 = NDArray[np.int64]
 
 #: The row of the input at each row that is sorted. Columns of users have other names.
 ROW = "\0row"

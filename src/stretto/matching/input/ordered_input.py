@@ -8,16 +8,14 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.columns.overflow import Order
 from stretto.engines.api import Run
 from stretto.matching.input.files import PIECE, Source
 from stretto.matching.input.k_way_merge import ROW, Streams, ascends, numbered, ordered
 from stretto.matching.output.match_table import Arrivals, History, TableRows
 from stretto.matching.output.return_clause import Rows
-
-I64 = NDArray[np.int64]
 
 #: Bytes of events of a file that are kept before the engine is asked which of them still matter: it goes through all that it holds.
 SPARE = 1 << 27

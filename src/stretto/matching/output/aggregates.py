@@ -12,14 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.api import Totals
 from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.query.passes.bind_totals import BoundTotals, Panes
 from stretto.query.totals import Extent
-
-I64 = NDArray[np.int64]
 
 
 class TotalsLayout:

@@ -7,15 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.api import Matches
 from stretto.matching.output.match_table import CHUNK, History, Layout, build_tables
 from stretto.matching.reorder import Cleanse
 from stretto.query.afa import Afa
-
-I64 = NDArray[np.int64]
 
 #: Columns of an automaton's output; a partition attribute of such a name gets a trailing underscore.
 OWN = ("sign", "start", "end", "positions", "start_time", "end_time", "until", "register")

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.columns.gathering import Gatherer
 from stretto.columns.overflow import Order
 from stretto.engines.api import Matches, Run
@@ -36,8 +36,6 @@ from stretto.query.passes.bind import BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.totals import Extent
-
-I64 = NDArray[np.int64]
 
 log = logging.getLogger("stretto")
 

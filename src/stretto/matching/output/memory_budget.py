@@ -23,8 +23,6 @@ from stretto.engines.shared.holding import TooMany
 from stretto.errors import LimitError
 from stretto.matching.output.return_clause import Rows
 
-I64 = NDArray[np.int64]
-
 Found = TypeVar("Found", bound=Matches)
 
 #: From so many bytes on the width of columns of text is measured on a few events, and guessed before.

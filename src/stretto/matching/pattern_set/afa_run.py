@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.column_types import time_hint
 from stretto.engines.afa import structure as s
@@ -35,8 +36,6 @@ from stretto.query.afa import Afa, Arc, UserFunction
 from stretto.query.afa_text import shown
 from stretto.query.typing import UNITS
 from stretto.times import DAY, PER_SECOND, ticks_in, width
-
-I64 = NDArray[np.int64]
 
 #: Arrays of a run begin no larger than this: there may be many runs.
 ROOM = 1 << 4

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches
@@ -16,7 +17,7 @@ from stretto.engines.totals.runner import TotalsRunner
 from stretto.engines.totals.several import SeveralRunner
 from stretto.frame import Section
 from stretto.matching.pattern_set.compiled_pattern import CompiledQuery
-from stretto.matching.pattern_set.dedicated_run import I64, OtherRun
+from stretto.matching.pattern_set.dedicated_run import OtherRun
 from stretto.matching.pattern_set.event_routing import RoutedEvents
 from stretto.matching.pattern_set.result_table import joined, sliced
 from stretto.matching.pattern_set.shared_aggregate_run import CompiledAggregates, several

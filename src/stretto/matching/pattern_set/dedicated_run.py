@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.columns.arrays import longer
 from stretto.columns.overflow import IntegerOverflow
@@ -26,8 +27,6 @@ from stretto.matching.pattern_set.compiled_pattern import CompiledQuery
 from stretto.matching.pattern_set.event_routing import RoutedEvents
 from stretto.matching.pattern_set.shared_aggregate_run import CompiledAggregates
 from stretto.matching.pattern_set.shared_keys import SharedKeys
-
-I64 = NDArray[np.int64]
 
 #: Places are forgotten when there are so many more than twice those that were kept last.
 PLACES = 1 << 12

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.api import Matches
 from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
@@ -16,8 +17,6 @@ from stretto.matching.pattern_set.compiled_pattern import CompiledPattern
 from stretto.matching.pattern_set.event_routing import RoutedEvents
 from stretto.matching.pattern_set.predicate_index import Visits
 from stretto.matching.pattern_set.shared_keys import OwnNumbers, SharedKeys
-
-I64 = NDArray[np.int64]
 
 
 class TecsRun(Runner):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stretto.matching.output.match_table import I64, History
+from stretto.array_types import I64
+from stretto.matching.output.match_table import History
 
 
 class Kept(History):

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.engines.api import Matches
 from stretto.errors import DataError, LimitError, QueryError, StrettoError, warn
 from stretto.matching.output.memory_budget import Meter
@@ -19,8 +19,6 @@ from stretto.matching.pattern_set.budget import Budgeted, Shares
 from stretto.matching.pattern_set.event_history import Kept
 from stretto.matching.pattern_set.shared_nfab_run import AlikeRun
 from stretto.matching.pattern_set.versions import OwnRun, SharedRun, Timeline, Version, release
-
-I64 = NDArray[np.int64]
 
 
 class Options(NamedTuple):

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I32, I64, U64, Bits
 from stretto.columns.cells import Hashed
 from stretto.columns.classes import Classifier
 from stretto.columns.conditions import Conditions
@@ -27,11 +27,6 @@ from stretto.matching.pattern_set.compiled_pattern import GUARDS, CompiledPatter
 from stretto.matching.pattern_set.predicate_index_kernel import INSIDE, LISTED, OUTSIDE, Clauses
 from stretto.matching.pattern_set.prefix_sharing import Prefix
 from stretto.query import predicate as p
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U64 = NDArray[np.uint64]
-Bits = NDArray[np.bool_]
 
 #: A condition with more clauses than this is evaluated over whole columns.
 CLAUSES = 32

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.column_types import fields_among
 from stretto.columns.gathering import Gatherer
 from stretto.columns.keys import one_zero
@@ -34,9 +35,6 @@ from stretto.matching.output.return_clause import computed_columns
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern
 from stretto.matching.pattern_set.shared_predicates import Used
 from stretto.query.totals import Extent
-
-I64 = NDArray[np.int64]
-
 
 #: The type of values by name, as text.
 NAMED = pa.map_(pa.string(), pa.string())

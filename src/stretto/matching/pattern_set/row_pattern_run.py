@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.column_types import time_hint
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, offsets
@@ -31,8 +32,6 @@ from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import AfterMatch, BoundRows, OrderItem, RowQuery, RowsPerMatch
 from stretto.query.typing import Clock
 from stretto.times import DAY
-
-I64 = NDArray[np.int64]
 
 #: The column with the places of events in the stream. Users have other names.
 PLACE = "\0place"

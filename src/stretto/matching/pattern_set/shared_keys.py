@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I32, I64
 from stretto.columns.keys import KeyTable
 from stretto.events import Schema
 from stretto.frame import Section
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 
 #: While there are at most so many keys, each pattern remembers its own number of each; more are numbered pattern by pattern.
 MOST = 1 << 14

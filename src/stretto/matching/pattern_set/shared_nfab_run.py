@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I32, I64
 from stretto.budget import Budget
 from stretto.columns.arrays import roomy
 from stretto.columns.keys import KeyTable
@@ -32,10 +33,6 @@ from stretto.matching.pattern_set.dedicated_run import PLACES, OtherRun
 from stretto.matching.pattern_set.prefix_sharing import Lead
 from stretto.matching.pattern_set.shared_keys import HALF, renewed
 from stretto.matching.pattern_set.snapshot import MOST_SLOTS
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-
 
 #: No pair has such a number.
 MOST = np.iinfo(np.int64).max

@@ -16,18 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from stretto.array_types import I32, Bits
 from stretto.events import Schema
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, Latest
 from stretto.matching.pattern_set.event_routing import Group, RoutedEvents, grouped
 from stretto.matching.pattern_set.predicate_index import Classes, Index, Visits
 from stretto.matching.pattern_set.predicate_index_kernel import Found, Marks, Owners, find, joined
 from stretto.matching.pattern_set.prefix_sharing import Prefix
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-Bits = NDArray[np.bool_]
 
 #: Pairs of event and pattern that are held at a time, about.
 PAIRS = 1 << 20

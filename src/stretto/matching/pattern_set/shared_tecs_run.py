@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I32, I64
 from stretto.automata.determinize import AMBIGUOUS
 from stretto.columns.arrays import roomy
 from stretto.columns.keys import KeyTable
@@ -35,9 +36,6 @@ from stretto.matching.pattern_set.compiled_pattern import CompiledPattern
 from stretto.matching.pattern_set.prefix_sharing import Lead
 from stretto.matching.pattern_set.shared_keys import HALF, renewed
 from stretto.query.query import Consume
-
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 
 
 @dataclass(eq=False)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64, Bits
 from stretto.columns.keys import one_zero
 from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError
@@ -20,8 +21,6 @@ from stretto.frame import Section
 from stretto.matching.reorder.spans import LONGEST, span
 from stretto.times import DAY
 
-I64 = NDArray[np.int64]
-Bits = NDArray[np.bool_]
 Number = int | float
 
 #: A span without end, and none at all.

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.events import Schema
 from stretto.matching.pattern_set.afa_run import AfaRun
 from stretto.matching.pattern_set.changes import Instant
@@ -29,7 +30,6 @@ from stretto.matching.pattern_set.shared_predicates import SharedConditions, con
 from stretto.matching.pattern_set.shared_tecs_run import JointRun
 
 Number = int | float
-I64 = NDArray[np.int64]
 
 
 #: Events go through patterns that run on their own in pieces that make at most so many pairs of event and pattern.

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from stretto.array_types import I64
+
 #: Times as ticks, or real numbers.
 Times = NDArray[Any]
 

@@ -11,21 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import I64, Bits
 from stretto.engines.shared.roles import integers
 from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError
 from stretto.events import require
 from stretto.matching.reorder.runs import Run
-from stretto.times import as_times, check_clock, shown_time, ticks
+from stretto.times import BEFORE_ALL, FOREVER, as_times, check_clock, shown_time, ticks
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.
 Times = NDArray[Any]
-
-#: A time before all times, and one after them.
-BEFORE_ALL = -((1 << 63) - 1)
-AFTER_ALL = (1 << 63) - 1
 
 
 class Columns:
@@ -43,7 +38,7 @@ class Columns:
         self.partition_by, self.payload = tuple(partition_by), None if payload is None else tuple(payload)
         self.schema: pa.Schema | None = None  #: of the events, once it is known
         self.before: Any = BEFORE_ALL  #: all times
-        self.after: Any = AFTER_ALL
+        self.after: Any = FOREVER
         self.dtype: Any = np.dtype(np.int64)
 
     @property
@@ -63,7 +58,7 @@ class Columns:
         self.schema = schema
         real = pa.types.is_floating(self.kind)
         self.dtype = np.dtype(np.float64 if real else np.int64)
-        self.before, self.after = (-math.inf, math.inf) if real else (BEFORE_ALL, AFTER_ALL)
+        self.before, self.after = (-math.inf, math.inf) if real else (BEFORE_ALL, FOREVER)
 
     @property
     def kind(self) -> pa.DataType:
@@ -103,9 +98,9 @@ class Columns:
             return tick.item() if isinstance(tick, np.generic) else tick
         return shown_time(as_times(np.array([tick]), kind)[0])
 
-    def nowhere(self, batch: pa.RecordBatch) -> Bools | None:
+    def nowhere(self, batch: pa.RecordBatch) -> Bits | None:
         """Which rows are in no partition; ``None``: none."""
-        found: Bools | None = None
+        found: Bits | None = None
         for name in self.partition_by:
             column = batch.column(name)
             if column.null_count:

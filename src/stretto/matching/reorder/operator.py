@@ -12,21 +12,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.arguments import check_arguments
+from stretto.array_types import I64, Bits
 from stretto.column_types import field_types, wider, with_fields
 from stretto.engines.shared.roles import signs
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
 from stretto.matching.executors.lifecycle import one_thread
-from stretto.matching.reorder.columns import BEFORE_ALL, Columns
+from stretto.matching.reorder.columns import Columns
 from stretto.matching.reorder.late_policy import check_late
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
 from stretto.matching.reorder.spans import check_span, span
 from stretto.matching.reorder.waiting import Buffer
-from stretto.times import as_times
+from stretto.times import BEFORE_ALL, as_times
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.
 Times = NDArray[Any]
 
@@ -376,7 +375,7 @@ class Cleanse:
         known = punctuation != self._columns.before
         return np.where(known, np.where(known, punctuation, 0) + self._ahead, self._columns.before)
 
-    def _split(self, here: Run, passes: Bools, limits: Times, first: int, placed: bool) -> Released:
+    def _split(self, here: Run, passes: Bits, limits: Times, first: int, placed: bool) -> Released:
         """Let through what is certain enough; the rest waits."""
         place = np.arange(2 * first + 1, 2 * (first + here.size), 2)
         if not passes.all():
@@ -431,7 +430,7 @@ class Cleanse:
             return self._buffer.nothing()
         return self._buffer.out(parts, np.full(sum(part.size for part in parts), place), by_place=bool(self._ahead))
 
-    def _set_aside(self, batch: pa.RecordBatch, whole: pa.Table, late: Bools) -> None:
+    def _set_aside(self, batch: pa.RecordBatch, whole: pa.Table, late: Bits) -> None:
         count = int(np.count_nonzero(late))
         self._late += count
         if count and self._late_policy == "side":

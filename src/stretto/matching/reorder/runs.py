@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from stretto.array_types import I64, Bits
+
 #: Times as ticks, or real numbers.
 Times = NDArray[Any]
 
@@ -36,7 +36,7 @@ class Run:
     tie: I64 | None
     row: I64
     batch: pa.RecordBatch
-    alive: Bools | None = None  #: ``None``: all
+    alive: Bits | None = None  #: ``None``: all
     whole: int = 0  #: rows of the arrays that this is a part of
 
     @property
@@ -114,7 +114,7 @@ def concatenated(parts: Sequence[Run]) -> tuple[Times, I64 | None, I64]:
 
 def ascends(keys: Sequence[NDArray[Any]]) -> bool:
     """Whether rows are ordered by the first key, then the second, …"""
-    tied: Bools | None = None
+    tied: Bits | None = None
     for key in keys:
         falls = key[1:] < key[:-1]
         if (falls if tied is None else falls & tied).any():

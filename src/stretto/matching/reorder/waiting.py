@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.array_types import I64, Bits
 from stretto.errors import DataError
 from stretto.frame import Section
 from stretto.matching.reorder.annihilating import codes, first_rows, is_unclear, matched, one_by_one
 from stretto.matching.reorder.columns import Columns
 from stretto.matching.reorder.runs import Released, Run, ascends, concatenated, expanded, one_batch
 
-I64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 #: Times as ticks, or real numbers.
 Times = NDArray[Any]
 
@@ -152,7 +151,7 @@ class Buffer:
             np.concatenate([one.places for one in found]),
         )
 
-    def annihilate(self, here: Run, sign: I64, waits: Bools, passes: Bools, late: Bools) -> Run:
+    def annihilate(self, here: Run, sign: I64, waits: Bits, passes: Bits, late: Bits) -> Run:
         """Retractions of events that wait take these away. Marks both in ``passes``, and retractions of the unknown in ``late``."""
         times = np.unique(here.time[waits & (sign < 0)])
         inside = np.flatnonzero(waits & np.isin(here.time, times))

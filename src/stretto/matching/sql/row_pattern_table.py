@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from stretto.array_types import I64
 from stretto.column_types import with_fields
 from stretto.columns.keys import KeyTable
 from stretto.columns.ordering import SortKey, sorted_rows
@@ -15,7 +16,7 @@ from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.measures import Points, measures
 from stretto.engines.rows.program import RowProgram
 from stretto.engines.rows.runner import Given, whole
-from stretto.engines.rows.structure import I64, Found
+from stretto.engines.rows.structure import Found
 from stretto.matching.empty_result.row_patterns import unmet_rows
 from stretto.query.row_pattern import BoundRows, RowsPerMatch
 

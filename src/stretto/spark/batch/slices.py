@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stretto.array_types import I64
 from stretto.matching.compiled import Query
 from stretto.query.query import Consume
 
@@ -42,7 +43,6 @@ EVEN = 1.05
 Number = int | float
 #: int64 or float64.
 Numbers = NDArray[Any]
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
