@@ -744,3 +744,19 @@ def test_the_studio_tells_a_port_that_is_taken(run: Run) -> None:
         code, _, err = run("studio", "events.parquet", "--no-browser", "--port", port)
     assert code == 2
     assert err.startswith(f"error: port {port} cannot be used:")
+
+
+def test_a_clause_over_files(run: Run) -> None:
+    Path("ticks.csv").write_text("x,price\n1,9\n2,7\n3,8\n4,6\n")
+    clause = "MATCH_RECOGNIZE (ORDER BY x MEASURES LAST(x) AS until PATTERN (A F) DEFINE F AS price < PREV(price))"
+    for text in (clause, f"SELECT * FROM ticks {clause}"):
+        code, out, _ = run("match", text, "ticks.csv", "--json")
+        assert (code, [json.loads(line) for line in out.splitlines()]) == (0, [{"until": 2}, {"until": 4}])
+    assert run("match", clause, "ticks.csv")[1].splitlines()[-1] == "2 rows"
+    for options, told in (
+        (("--time", "x"), "time='x' is for queries in CEQL"),
+        (("--disorder", "5"), "a clause of MATCH_RECOGNIZE runs over files in this process: leave out"),
+    ):
+        code, _, err = run("match", clause, "ticks.csv", *options)
+        assert code != 0
+        assert told in err

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.errors import OptionError, suggestion
+from stretto.languages.clauses import has_clause
 from stretto.languages.sase import is_sase
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.input.files import Source, kind_of, open_files
@@ -27,7 +28,11 @@ def read_query(argument: str, language: str | None = None) -> str:
     """The text of a query: from a file, or the argument itself when it is a query."""
     what = "a query (a query begins with SELECT or PATTERN; one of EQL needs --language eql)"
     text = _text_of(argument, what, "events: the query comes first, and then the data")
-    if text is argument and language is None and argument.lstrip()[:6].upper() != "SELECT" and not is_sase(argument):
+    if (
+        text is argument
+        and language is None
+        and not (argument.lstrip()[:6].upper() == "SELECT" or is_sase(argument) or has_clause(argument))
+    ):
         raise _neither(argument, what)
     return text
 

@@ -110,11 +110,11 @@ def match(  # noqa: PLR0913 - the options of the command
 ) -> None:
     """Find the complex events of QUERY in DATA."""
     import stretto
-    from stretto.cli.files import read_events, read_query, span_of, typed_columns
+    from stretto.cli.files import read_events, read_one, read_query, span_of, typed_columns
     from stretto.cli.output import give
+    from stretto.languages.clauses import is_clause
 
     text = read_query(query, language)
-    compiled = stretto.compile(text, language=language)  # a wrong query is told before data is read
     column, types = typed_columns(type_ or ())
     roles: dict[str, Any] = {
         "type": column or None,
@@ -127,13 +127,32 @@ def match(  # noqa: PLR0913 - the options of the command
         "timeouts": timeouts,
     }
     allowed = _budget(budget, shown=out is None and not json)
+    schema: pa.Schema
+    tables: Iterable[pa.Table]
+    if is_clause(text, language):
+        if engine is Engine.spark or disorder is not None or speculation is not None or late is not None:
+            raise OptionError(
+                "a clause of MATCH_RECOGNIZE runs over files in this process: leave out --engine, --disorder, --speculation and "
+                "--late; 'stretto run' reads streams"
+            )
+        events = read_one(data, format, types, "MATCH_RECOGNIZE")
+        schema, tables = _of_clause(text, events, roles | {"type": column, "language": language, "budget": allowed})
+        give(
+            schema,
+            tables,
+            lambda count: f"{count:,} row{'' if count == 1 else 's'}",
+            out,
+            json=json,
+            rows=rows,
+            time_unit=None,
+        )
+        return
+    compiled = stretto.compile(text, language=language)  # a wrong query is told before data is read
     if late is not None and disorder is None and speculation is None:
         raise OptionError("--late is for streams: give --disorder as well")
     if disorder is not None or speculation is not None:
         if engine is Engine.spark:
             raise OptionError("--disorder reads a stream in this process; on Spark, 'stretto run' reads streams")
-        schema: pa.Schema
-        tables: Iterable[pa.Table]
         schema, tables = _as_stream(
             compiled,
             read_events(data, format, types),
@@ -181,6 +200,16 @@ def _embedded(
     return query.output_schema(roles["output"], timeouts=roles["timeouts"]), stretto.iter_matches(
         query, events, **roles
     )
+
+
+def _of_clause(text: str, events: Source, options: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
+    """The rows of a clause, whose text says what options say of other queries."""
+    import stretto
+    from stretto.matching.executors.row_pattern import read_clause
+    from stretto.matching.sql.run import bound_to
+
+    tables = stretto.iter_matches(text, events, **options)
+    return bound_to(read_clause(text), events.schema).output, tables
 
 
 def _as_stream(
