@@ -378,7 +378,7 @@ def arrow_table(data: Any) -> pa.Table:
     return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
 
 
-def check_columns(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> None:
+def check_kinds(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> None:
     """Raise unless a table that was kept has some columns, of types that can be joined with those that these have now.
 
     Raises

@@ -36,6 +36,21 @@ def test_events_of_one_type_in_several_steps_are_told_apart(formula: str, kinds:
     assert [str(one) for one in answer.reasons] == [told]
 
 
+@pytest.mark.parametrize(
+    ("absent", "told"),
+    [
+        ("B AS n FILTER n[t > 1]", "row 2 (B) came"),
+        ("(B AS n FILTER n[t > 1]) OR C AS m", "row 2 (B), row 3 (C) came"),
+        ("(B AS n OR C AS m) FILTER n[t > 9]", "row 3 (C) came"),
+        ("((B AS n OR C) AS m) FILTER m[t < 2] OR m[t = 3]", "row 1 (B), row 3 (C) came"),
+    ],
+)
+def test_the_events_that_must_not_come_are_those_of_the_condition(absent: str, told: str) -> None:
+    answer = stretto.why_not(f"SELECT * FROM S WHERE A ; NOT ({absent}) ; D", rows("ABBCD", t=[*range(5)]))
+    assert answer.misses[0].reasons[0].kind == "negation"
+    assert [str(one).removeprefix(f"{one.text}: ") for one in answer.reasons] == [told]
+
+
 TAIL = " WITHIN 10 [t]"
 
 

@@ -29,7 +29,7 @@ from stretto.engines.api import Matches, Run
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.errors import OptionError, SnapshotError
-from stretto.frame import Section, check_columns
+from stretto.frame import Section, check_kinds
 from stretto.matching.output.aggregates import TotalsLayout, window_columns, window_type
 from stretto.matching.output.return_clause import Rows, computed_columns
 from stretto.query.passes.bind import BoundQuery
@@ -149,7 +149,7 @@ class History:
         if "table" in section.arrays:
             table = section.table("table")
             self.append(section.numbers("positions", size=table.num_rows, least=0, below=rows, rising=True), table)
-            check_columns(table, {name: kinds[name] for name in self.columns or table.column_names})
+            check_kinds(table, {name: kinds[name] for name in self.columns or table.column_names})
 
     def _replace(self, pieces: list[tuple[I64, pa.Table]]) -> None:
         self.pieces = pieces

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.errors import DataError, EngineError, LimitError, OptionError, QueryError
-from stretto.frame import Section, check_columns, kept_table
+from stretto.frame import Section, check_kinds, kept_table
 from stretto.matching.api.matcher import Matcher
 from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
@@ -371,7 +371,7 @@ class Bucket(AnyBucket):
         self.held, self.seen = _table(held), _table(seen)
         if self.held is not None:  # as they came: keys that are made of several columns are not among them
             there = {self.settings.time, *self.held.column_names}
-            check_columns(self.held, {name: kind for name, kind in self.run.attributes.items() if name in there})
+            check_kinds(self.held, {name: kind for name, kind in self.run.attributes.items() if name in there})
         values = Section({"passed": None} | header)
         passed = values.measure("passed", whole=True)
         self.changed, self.passed = values.flag("changed"), None if passed is None else int(passed)
