@@ -164,7 +164,7 @@ $(VENV)/numba-oldest/.stamp: tests/numba/oldest.txt pyproject.toml $(VENV)/.stam
 
 test-versions: $(VENV)/.stamp $(VERSIONS:%=$(VENV)/pyspark-%/.stamp) $(VENV)/numba-oldest/.stamp
 	@echo "== test-versions: the oldest Numba"
-	STRETTO_COMPILE=now $(VENV)/numba-oldest/bin/python -m pytest tests/test_bundle.py tests/test_compiling.py tests/test_match.py
+	STRETTO_COMPILE=now $(VENV)/numba-oldest/bin/python -m pytest tests/project/test_bundle.py tests/project/test_compiling.py tests/matching/api/test_match.py
 	@echo "== test-versions: batch and streams with PySpark $(VERSIONS)"
 	$(BIN)/stretto compile
 	@failed=; for version in $(VERSIONS); do \
@@ -196,7 +196,7 @@ test-benchmarks: $(VENV)/.stamp
 
 test-wheel: $(VENV)/.stamp
 	@echo "== test-wheel: a wheel with compiled code, in an empty environment"
-	$(BIN)/python -m pytest -m wheel -rP tests/test_wheel.py
+	$(BIN)/python -m pytest -m wheel -rP tests/project/test_wheel.py
 
 test-browser: $(VENV)/.stamp studio
 	@echo "== test-browser: the studio in Chromium"

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numba.core import config as numba_config
 
-#: What a test runs is compiled, however long that takes; tests/test_compiling.py is about what comes before.
+#: What a test runs is compiled, however long that takes; tests/project/test_compiling.py is about what comes before.
 os.environ["STRETTO_COMPILE"] = "now"
 
 T = TypeVar("T")

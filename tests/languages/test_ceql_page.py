@@ -13,7 +13,7 @@ import stretto
 from stretto.languages.ceql.parser import CEQL
 from stretto.languages.expressions.reading import parser
 from tests.languages.grammar_shown import shown
-from tests.test_docs import ROOT, blocks
+from tests.project.test_docs import ROOT, blocks
 
 PAGE = ROOT / "docs/ceql.md"
 

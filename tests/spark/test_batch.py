@@ -14,7 +14,7 @@ import pytest
 import stretto
 from stretto.errors import DataError, OptionError, QueryError
 from tests.conftest import seeds
-from tests.test_fields import EVENTS as FIELDS
+from tests.matching.input.test_fields import EVENTS as FIELDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from tests.matching.api.test_clock_durations import CEQL, CLAUSE, ROWS, SASE, WINDOW, table
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
-from tests.test_clock_durations import CEQL, CLAUSE, ROWS, SASE, WINDOW, table
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -10,8 +10,8 @@ import pytest
 
 import stretto
 from tests.conftest import seeds
+from tests.matching.input.test_joined_keys import JOINED, QUERY, one, streams
 from tests.spark.streams import add_file, bag, read_stream, run
-from tests.test_joined_keys import JOINED, QUERY, one, streams
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

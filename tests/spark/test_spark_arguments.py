@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import stretto
-from tests.test_arguments import EVENTS, QUERY, WRONG, public_calls, raw_errors
+from tests.project.test_arguments import EVENTS, QUERY, WRONG, public_calls, raw_errors
 
 SQL = "SELECT * FROM e MATCH_RECOGNIZE (ORDER BY t MEASURES count(*) AS n PATTERN (A B) DEFINE B AS v > 1)"
 

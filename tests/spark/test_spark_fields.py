@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 import stretto
+from tests.matching.input.test_fields import NESTED
 from tests.spark.streams import add_file, bag, read_stream, run
-from tests.test_fields import NESTED
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import stretto
+from tests.matching.reorder.test_time_moves import ABSENT, LATE, TIMED_OUT, events
 from tests.spark.streams import add_file, bag, read_stream, run
-from tests.test_time_moves import ABSENT, LATE, TIMED_OUT, events
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

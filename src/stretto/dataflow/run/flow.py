@@ -22,7 +22,7 @@ from stretto.errors import DataError, EngineError, OptionError, SnapshotError, S
 from stretto.events import as_table
 from stretto.explaining import notebook
 from stretto.frame import Section, reading
-from stretto.matching.executors.lifecycle import one_thread
+from stretto.matching.lifecycle import one_thread
 from stretto.query.typing import kind_of
 from stretto.times import FOREVER, check_clock
 

@@ -20,13 +20,13 @@ from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.empty_result.automata import unmet_arcs
 from stretto.matching.empty_result.queries import findings, warn_of
 from stretto.matching.executors.base import Reading
-from stretto.matching.executors.lifecycle import gives_in_turn
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.files import Source, are_files, are_files_of_stream, open_files, table_of
 from stretto.matching.input.k_way_merge import Streams
 from stretto.matching.input.ordered_input import Input, input_of
 from stretto.matching.input.predicate_pushdown import relevant
 from stretto.matching.input.stream_union import nothing, one_table, streams_of, with_types_of_nulls
+from stretto.matching.lifecycle import gives_in_turn
 from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.output.match_table import CHUNK, Layout, build_tables
 from stretto.matching.output.memory_budget import Meter

@@ -19,7 +19,7 @@ from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query
 from stretto.matching.empty_result.streams import WARN_AFTER
 from stretto.matching.executors.choose import executor_for
-from stretto.matching.executors.lifecycle import one_thread
+from stretto.matching.lifecycle import one_thread
 from stretto.matching.output.match_sets import MatchSet
 from stretto.matching.output.memory_budget import Meter
 from stretto.query.afa import Afa, Arc

@@ -9,7 +9,7 @@ from stretto.engines.afa.runner import AfaRunner
 from stretto.errors import OptionError, StrettoError, hinted
 from stretto.languages.afa.builder import make_arc
 from stretto.matching.executors.arc_stream import ArcChanges
-from stretto.matching.executors.lifecycle import Life
+from stretto.matching.lifecycle import Life
 from stretto.query.afa import Afa, Arc
 from stretto.times import BEFORE_ALL
 

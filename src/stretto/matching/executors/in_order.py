@@ -29,7 +29,6 @@ from stretto.frame import Section, reading
 from stretto.matching.compiled import Query, read
 from stretto.matching.empty_result.streams import WARN_AFTER, Lacking, check_warn_after
 from stretto.matching.executors.base import AS_USUAL, Executor, Reading
-from stretto.matching.executors.lifecycle import Life
 from stretto.matching.executors.rollback import Retries
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.stream_union import are_streams, merged
@@ -44,6 +43,7 @@ from stretto.matching.inspection.partial_matches import (
     unsorted,
 )
 from stretto.matching.inspection.state_tables import check_columns, check_most, counted, plain, summary
+from stretto.matching.lifecycle import Life
 from stretto.matching.meaning import check_same, options_differ
 from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.output.match_table import CHUNK, Arrivals, History, Layout, build_tables

@@ -28,11 +28,11 @@ from stretto.matching.compiled import Query, read
 from stretto.matching.executors.arc_stream import ArcChanges
 from stretto.matching.executors.arc_updates import Arcs
 from stretto.matching.executors.base import Executor
-from stretto.matching.executors.lifecycle import Life
 from stretto.matching.executors.lowered_to_afa import Lowering
 from stretto.matching.inspection.partial_matches import answered, late_words, refused, unsorted
 from stretto.matching.inspection.partial_matches_afa import of_automaton
 from stretto.matching.inspection.state_tables import check_columns, check_most, counted, plain, summary
+from stretto.matching.lifecycle import Life
 from stretto.matching.meaning import check_same
 from stretto.matching.output.changelog import MatchLayout, OutputLayout, SignedLayout, free_name
 from stretto.matching.output.match_table import CHUNK

@@ -23,9 +23,9 @@ from stretto.languages.match_recognize import parse
 from stretto.languages.sql import read_statement
 from stretto.languages.sql.tokens import tokens
 from stretto.matching.executors.base import Executor
-from stretto.matching.executors.lifecycle import Life
 from stretto.matching.inspection.partial_matches import refused
 from stretto.matching.inspection.state_tables import check_columns, check_most, counted, plain, summary
+from stretto.matching.lifecycle import Life
 from stretto.matching.meaning import check_same, options_differ
 from stretto.matching.output.memory_budget import Meter
 from stretto.matching.reorder import Cleanse, Released, check_span

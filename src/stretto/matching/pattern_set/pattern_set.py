@@ -31,8 +31,8 @@ from stretto.frame import Section, reading
 from stretto.languages.afa.builder import AFA
 from stretto.matching.compiled import Query, roles
 from stretto.matching.empty_result.streams import WARN_AFTER, check_warn_after
-from stretto.matching.executors.lifecycle import Life, one_thread
 from stretto.matching.inspection.state_tables import check_columns, check_most, summary
+from stretto.matching.lifecycle import Life, one_thread
 from stretto.matching.output.memory_budget import Meter
 from stretto.matching.pattern_set.afa_run import CompiledAutomaton
 from stretto.matching.pattern_set.batch_validation import Checked, Numbers, checked, quoted

@@ -18,7 +18,7 @@ from stretto.engines.shared.roles import signs
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
-from stretto.matching.executors.lifecycle import one_thread
+from stretto.matching.lifecycle import one_thread
 from stretto.matching.reorder.columns import Columns
 from stretto.matching.reorder.late_policy import check_late
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments

@@ -17,7 +17,7 @@ from tests.conftest import COMPILED, size
 from tests.programs import shown
 from tests.reference.dataflow import FOREVER, history
 
-FOLDER = Path(__file__).parents[1] / "examples" / "dataflow"
+FOLDER = Path(__file__).parents[2] / "examples" / "dataflow"
 
 
 @pytest.fixture(autouse=True)

@@ -125,7 +125,7 @@ def test_an_iterator_is_read_by_one_thread_at_a_time() -> None:
         assert go_on.wait(60)
         yield 1
 
-    from stretto.matching.executors.lifecycle import InTurn, Turn
+    from stretto.matching.lifecycle import InTurn, Turn
 
     shared = InTurn(pieces(), Turn("iterator"))
     with ThreadPoolExecutor(1) as pool:

@@ -13,7 +13,7 @@ import pytest
 
 from stretto._jit import bundle
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.wheel
 

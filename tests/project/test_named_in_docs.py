@@ -12,7 +12,7 @@ import pytest
 
 import stretto
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = Path(stretto.__file__).parent
 
 #: A name, dotted or not, as far as it is one: what follows are arguments, an item, or a value.

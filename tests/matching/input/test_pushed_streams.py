@@ -11,7 +11,7 @@ import pytest
 
 import stretto
 from tests.conftest import cases
-from tests.test_joined_keys import JOINED, QUERY, streams
+from tests.matching.input.test_joined_keys import JOINED, QUERY, streams
 
 QUERIES = {
     "keys": QUERY.format("*", JOINED, "WITHIN 9 [at]"),

@@ -22,7 +22,7 @@ import stretto
 import tests.reference
 from tests.conftest import COMPILED
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 #: Runs with a Spark session, in tests/spark.
 ELSEWHERE = {"connectors.md", "spark.md", "sql.md", "streaming.md"}

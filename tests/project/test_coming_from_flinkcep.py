@@ -16,7 +16,7 @@ import pytest
 
 import stretto
 
-PAGE = Path(__file__).parents[1] / "docs" / "coming-from-flinkcep.md"
+PAGE = Path(__file__).parents[2] / "docs" / "coming-from-flinkcep.md"
 SECONDS = 600  # of ten minutes
 
 

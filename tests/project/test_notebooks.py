@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import COMPILED
 
-NOTEBOOKS = Path(__file__).parents[1] / "examples" / "notebooks"
+NOTEBOOKS = Path(__file__).parents[2] / "examples" / "notebooks"
 
 
 def shown(name: str) -> list[Any]:

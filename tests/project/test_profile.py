@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 #: What only tests/conftest.py reads.
 VARIABLES = re.compile(r"DISABLE_JIT|BOUNDSCHECK|STRETTO_CASES|max_examples=\d")
 SHOWN = "from tests.conftest import *; from tests.conftest import cases, size; "
@@ -43,13 +43,22 @@ def test_the_profile(share: str, interpreted: str, expected: str) -> None:
 def test_names_choose_tests_of_files_that_draw_cases() -> None:
     """The mark of these files is no word that names of tests have: ``-k`` looks at marks, too."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-k", "not random", "tests/test_patterns.py"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-k",
+            "not random",
+            "tests/matching/pattern_set/test_pattern_set.py",
+        ],
         capture_output=True,
         text=True,
         check=True,
         cwd=HERE.parent,
     )
-    assert "test_patterns.py::test_" in done.stdout
+    assert "test_pattern_set.py::test_" in done.stdout
 
 
 def test_another_share_is_refused() -> None:

@@ -19,7 +19,7 @@ import stretto
 from tests.conftest import COMPILED
 from tests.programs import shown
 
-FOLDER = Path(__file__).parents[1] / "examples" / "afa"
+FOLDER = Path(__file__).parents[2] / "examples" / "afa"
 
 
 @pytest.fixture(autouse=True)

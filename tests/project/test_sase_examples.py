@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.programs import shown
 
-FOLDER = Path(__file__).parents[1] / "examples" / "sase"
+FOLDER = Path(__file__).parents[2] / "examples" / "sase"
 
 
 def test_guessing_on_the_small_file(tmp_path: Path) -> None:

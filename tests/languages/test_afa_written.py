@@ -109,7 +109,7 @@ def test_no_text_imports_a_module_by_itself(module: str, named: str, tmp_path: P
     text = f"events = {{x = 'int64'}}\nfinal = ['q1']\narcs = [{{source = 'q0', target = 'q1', when = {{function = '{named}'}}}}]"
     fails: list[Any] = [
         lambda: stretto.read_afa(text),
-        lambda: stretto.read_afa(text, functions=["tests.test_afa_written"]),
+        lambda: stretto.read_afa(text, functions=["tests.languages.test_afa_written"]),
         lambda: stretto.PatternSet({"x": "int64", "t": "int64"}, time="t", type=None).change(
             [stretto.Change("p", text, language="afa")]
         ),

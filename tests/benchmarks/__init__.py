@@ -1,0 +1,1 @@
+"""The benchmarks at toy size, against their oracles."""

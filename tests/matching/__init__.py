@@ -1,0 +1,1 @@
+"""Calls and executors over tables and streams, room by room."""

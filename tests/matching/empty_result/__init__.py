@@ -1,0 +1,1 @@
+"""Warnings of what keeps matches away."""

@@ -1,0 +1,1 @@
+"""Tables, files and streams as they are given."""

@@ -1,0 +1,1 @@
+"""What a running query holds."""

@@ -1,0 +1,1 @@
+"""Sets of matches, budgets, timeouts and totals."""

@@ -1,0 +1,1 @@
+"""Many patterns over one stream."""

@@ -1,0 +1,1 @@
+"""Events out of order, late events, and time that moves on."""

@@ -1,0 +1,1 @@
+"""The project itself: its layout, documentation, packages, kernels, public names and examples."""
