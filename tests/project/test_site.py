@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import subprocess
 import sys
@@ -15,12 +16,18 @@ ROOT = Path(__file__).parents[2]
 pytest.importorskip("sphinx", reason="Sphinx is not installed: it is in the dependency group 'site'")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site")
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The site, which takes seconds to build: workers of one run share it, and the first that needs it builds it."""
+    folder = tmp_path_factory.getbasetemp()
+    out = (folder if worker_id == "master" else folder.parent) / "site"
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(out / "trees"), str(ROOT / "docs")]
-    done = subprocess.run([*command, str(out / "html")], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    with out.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (out / "built").exists():
+            done = subprocess.run([*command, str(out / "html")], check=False, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+            (out / "built").touch()
     return out / "html"
 
 

@@ -78,7 +78,7 @@ def test_a_watermark_behind_a_match_is_refused_when_the_query_starts(spark: Any,
     assert list(counts.values()) == [3]
 
 
-@pytest.mark.parametrize("size", [7, *seeds(1)])
+@pytest.mark.parametrize("size", [7, *seeds(2, 1)])
 def test_duplicates_and_joins_behind_a_match(spark: Any, tmp_path: Path, size: int) -> None:
     events = stream(spark, tmp_path / "in", PAIRED, size)
     matches = stretto.spark.match(events, PAIRS, time="ts", disorder="5 seconds", buckets=2)
@@ -91,7 +91,10 @@ def test_duplicates_and_joins_behind_a_match(spark: Any, tmp_path: Path, size: i
     assert set(found["name"].to_pylist()) == {"a name"}
 
 
-@pytest.mark.parametrize(("first", "size"), [(SILENCE, 15), *seeds((PAIRS, 7), (PAIRS, 1000), (SILENCE, 1000))])
+@pytest.mark.usefixtures("two_partitions")
+@pytest.mark.parametrize(
+    ("first", "size"), [(SILENCE, 20), *seeds((PAIRS, 20), (PAIRS, 7), (PAIRS, 1000), (SILENCE, 15), (SILENCE, 1000))]
+)
 def test_a_match_behind_a_match(spark: Any, tmp_path: Path, first: str, size: int) -> None:
     seed = random.randrange(10**6)
     rng = random.Random(seed)
@@ -117,6 +120,7 @@ def test_a_match_behind_a_match(spark: Any, tmp_path: Path, first: str, size: in
     assert sum(stretto.spark.metrics(progress)["late"] for progress in query.recentProgress) == 0
 
 
+@pytest.mark.usefixtures("two_partitions")
 def test_windows_over_matches(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 

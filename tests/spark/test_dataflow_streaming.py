@@ -99,6 +99,7 @@ def found_in(spark: Any, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.usefixtures("two_partitions")
 def test_micro_batches_and_a_restart_give_the_history_of_the_embedded_dataflow(spark: Any, tmp_path: Path) -> None:
     parts = micro_batches(5)
 

@@ -266,6 +266,7 @@ def test_tables_are_cut_between_partitions() -> None:
         assert len(list(whole_partitions(iter(pieces), []))) == (number > 0), f"seed {seed}"
 
 
+@pytest.mark.usefixtures("two_partitions")
 def test_random_clauses(spark: Any) -> None:
     """On Spark and around DuckDB as the clause alone, in an order that tells all rows apart."""
     for seed in range(cases(200)):

@@ -345,6 +345,7 @@ def test_time_of_any_kind(spark: Any, kind: str, window: str) -> None:
     assert "cut into" in stretto.spark.explain(df, query, time="t", sequence="seq", slices=6)
 
 
+@pytest.mark.usefixtures("two_partitions")
 @needs_spark
 @same_session
 @pytest.mark.parametrize(
@@ -430,6 +431,7 @@ def test_bad_times_are_errors_in_slices_too(spark: Any) -> None:
 # -- frequent keys -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("two_partitions")
 @needs_spark
 @same_session
 @pytest.mark.parametrize("seed", seeds(1, 2))
@@ -467,6 +469,7 @@ def test_keys_that_floats_make_equal(spark: Any) -> None:
 # -- what is chosen, and what is said ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("two_partitions")
 @needs_spark
 @same_session
 def test_slices_are_chosen_where_they_pay(spark: Any, tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ def test_batch_of_patterns_that_add_up(spark: Any) -> None:
         stretto.spark.match_patterns(stream, changes, disorder="1 second", **options)
 
 
+@pytest.mark.usefixtures("two_partitions")
 def test_patterns_add_up_in_a_stream(spark: Any, tmp_path: Path) -> None:
     """Windows come when the watermark has passed them, of patterns that end and begin as well."""
     events = random_events(5)

@@ -76,6 +76,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.usefixtures("two_partitions")
 @pytest.mark.parametrize("name", ["keyed", *seeds("kept", "counted, two keys", "contiguous, no window", "no key")])
 def test_same_matches_as_embedded(spark: Any, tmp_path: Path, name: str) -> None:
     seed = 11
@@ -121,6 +122,7 @@ def check_buckets(found: pa.Table, count: dict[str, float]) -> None:
         assert one["age"] == (one["watermark"] - one["oldest"] if one["oldest"] and one["watermark"] else None)
 
 
+@pytest.mark.usefixtures("two_partitions")
 def test_late_events_to_the_side_and_state_is_freed(spark: Any, tmp_path: Path) -> None:
     rows = [("A", 10, "k"), ("A", 100, "k")], [("B", 20, "k"), ("B", 101, "k"), ("C", 99, "k")], [("Z", 10_000, "end")]
     for number, part in enumerate(rows):
@@ -223,6 +225,7 @@ def test_equal_queries_in_one_stream(spark: Any, tmp_path: Path) -> None:
     assert sorted(times) == [2, 2, 1002, 1002]
 
 
+@pytest.mark.usefixtures("two_partitions")
 def test_restarts_and_a_checkpoint_of_another_query(spark: Any, tmp_path: Path) -> None:
     table = random_events(12, 120)
     text = "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 10 seconds"

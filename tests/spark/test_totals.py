@@ -109,6 +109,7 @@ def test_explain_says_that_spark_adds_up(spark: Any, caplog: pytest.LogCaptureFi
     assert "needs all of them in one task. Add PARTITION BY, so that" in caplog.text
 
 
+@pytest.mark.usefixtures("two_partitions")
 @pytest.mark.parametrize(
     ("text", "end"),
     [

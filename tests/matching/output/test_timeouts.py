@@ -15,7 +15,6 @@ import pytest
 import stretto
 from stretto.cli import main
 from stretto.errors import LimitError, OptionError
-from tests.conftest import size
 
 QUERY = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { } WITHIN 5"
 CEQL = "SELECT * FROM S WHERE A AS a ; B AS b ; C AS c WITHIN 5 [t]"
@@ -312,7 +311,7 @@ def test_events_of_keys_without_a_first_event_are_not_held() -> None:
 
 def test_ways_to_compare_are_bounded() -> None:
     inside = "((A ; B+) WITHIN 900 [t] ; C) WITHIN 950 [t]"
-    count = size(300, 60)
+    count = 60
     table = pa.table({"type": [*"AB" * count, "Z"], "t": [*range(2 * count), 9_999]})
     query = f"SELECT * FROM S WHERE (A ; {inside} ; D) WITHIN 1000 [t]"
     matcher = stretto.Matcher(query, time="t", timeouts=True, output="positions", capacity=1, budget="20 kB")
