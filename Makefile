@@ -15,8 +15,9 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$python && break; done)
 
-# Kernels are compiled before the workers would all do it at once.
-PYTEST = $(BIN)/stretto compile && $(BIN)/python -m pytest -n 3 --dist loadgroup --durations=10
+# Kernels are compiled before the workers would all do it at once. A file is run by one worker, for what its tests share; in the order of
+# folders, so that the last files are short ones.
+PYTEST = $(BIN)/stretto compile && $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=10
 PICTURE ?= out/delay_chain.png
 
 help:

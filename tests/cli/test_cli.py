@@ -633,7 +633,6 @@ def test_as_a_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_match_on_spark(tmp_path: Path) -> None:
     """In a process of its own: the session that the command starts is not the one of other tests."""
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'stretto[spark]'")

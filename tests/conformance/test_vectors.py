@@ -65,7 +65,6 @@ def test_in_process(name: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_on_spark(name: str, spark: Any, tmp_path: Path) -> None:  # noqa: F811
     side = SIDES[name]

@@ -18,7 +18,7 @@ from stretto.connectors import changes
 from stretto.errors import DataError, OptionError
 from tests.spark.streams import read_stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark]
 
 SCHEMA = "type string, n int NOT NULL, t int, price double"
 

@@ -12,7 +12,7 @@ import pytest
 from stretto.errors import DataError, OptionError
 from tests.connectors.test_files import names, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.delta, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark, pytest.mark.delta]
 
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed: pip install 'stretto[delta]'")
 

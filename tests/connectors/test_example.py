@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark]
 
 RUN = Path(__file__).parents[2] / "examples" / "kafka" / "run.py"
 

@@ -10,7 +10,7 @@ import pytest
 
 from stretto.errors import DataError, OptionError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark]
 
 SCHEMA = "type string, ts bigint, price double"
 

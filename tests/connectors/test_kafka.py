@@ -13,7 +13,7 @@ import pytest
 from stretto.errors import OptionError
 from tests.connectors.test_files import run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark]
 
 SCHEMA = "type string, ts bigint, price double"
 

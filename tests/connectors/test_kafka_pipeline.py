@@ -12,7 +12,7 @@ from stretto.errors import OptionError
 from stretto.pipelines import PipelineError, Update, load, run
 from tests.connectors.test_kafka import event, messages, produce
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark]
 
 PIPELINE = """
 [source]

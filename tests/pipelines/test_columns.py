@@ -58,7 +58,6 @@ def test_unlike_any_type(text: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 @pytest.mark.parametrize(
     "text", ["tinyint", "decimal(7, 2)", "timestamp_ntz", "array<struct<a: int, b: string>>", "binary"]
 )

@@ -63,7 +63,6 @@ def test_the_examples_are_well_formed(name: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.session
-@pytest.mark.xdist_group("sinks")
 def test_the_example_runs_by_itself(tmp_path: Path, spark: object) -> None:
     """In a process of its own, as a user runs it."""
     here = tmp_path / "examples" / "pipeline"

@@ -815,7 +815,6 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 def test_alerts_on_spark(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this process; a rule that cannot be read and one that is not partitioned are told, and the others run."""
     longer = GUESSED.replace("WITHIN 60", "WITHIN 600")
@@ -930,7 +929,6 @@ every = "30 seconds"
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 def test_alerts_of_a_stream(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this process over the same events, repeats left out, however many micro-batches there are."""
     waiting = """
@@ -964,7 +962,6 @@ every = "20 seconds"
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 def test_rules_of_a_stream_change(spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change holds from the watermark on; a rule whose query stays goes on; what is wrong leaves what was there."""
     monkeypatch.setattr("stretto.pipelines.streams.RELOAD", 0.1)
@@ -1009,7 +1006,6 @@ def test_rules_of_a_stream_change(spark: Any, folder: Folder, tmp_path: Path, mo
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 def test_automata_of_a_stream_change(
     spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1051,7 +1047,6 @@ def test_automata_of_a_stream_change(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 def test_a_table_of_rules_with_times_in_pipelines(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In batch those of this process; in a stream what the table says when it changes, and what was planned is taken back."""
     query = "SELECT * FROM S WHERE FAILED AS a ; LOGIN AS b PARTITION BY [user]"
@@ -1099,7 +1094,6 @@ def test_a_table_of_rules_with_times_in_pipelines(spark: Any, tmp_path: Path, mo
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_a_rule_that_explodes_in_a_pipeline(
     spark: Any, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str

@@ -266,7 +266,6 @@ PIPELINE = ruled("rules.toml")
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sinks")
 def test_a_batch_pipeline_leaves_out_what_is_not_decided(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

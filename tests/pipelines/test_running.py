@@ -22,7 +22,7 @@ from stretto.pipelines.sinks import Route, stream_writer
 from stretto.pipelines.updates import reason
 from tests.pipelines.conftest import TRADES
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark]
 
 PAIRS = "SELECT sold[price], bought[price] FROM trades WHERE SELL AS sold ; BUY AS bought PARTITION BY [name] WITHIN 5 seconds"
 

@@ -1,7 +1,6 @@
 """One local Spark session for all tests of this folder.
 
-Its start takes seconds and its memory is a JVM's: every file marks its tests with ``xdist_group("spark")``,
-so that ``pytest -n 2 --dist loadgroup`` runs them in one process.
+Its start takes seconds: a worker of ``pytest -n 3`` starts one for all of its files.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.spark.streams import add_file, bag, read_stream
 from tests.spark.test_batch import found_by_spark
 from tests.spark.test_sase import SCHEMA, events
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 QUERIES = {
     "absence": "SELECT * FROM S WHERE A ; NOT B PARTITION BY [k] WITHIN 12 [t]",

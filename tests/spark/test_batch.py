@@ -16,7 +16,7 @@ from stretto.errors import DataError, OptionError, QueryError
 from tests.conftest import seeds
 from tests.matching.input.test_fields import EVENTS as FIELDS
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("two_partitions")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("two_partitions")]
 
 SCHEMA = pa.schema(
     [

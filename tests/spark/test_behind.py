@@ -17,7 +17,7 @@ from stretto.errors import OptionError
 from tests.conftest import seeds
 from tests.spark.streams import add_file, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 PAIRS = "SELECT a[ts] FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 5 seconds"

@@ -18,7 +18,7 @@ from stretto.errors import EngineError, SnapshotError
 from stretto.spark import starting
 from tests.spark.streams import add_file, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 OPTIONS: dict[str, Any] = {"time": "t", "time_unit": "s", "disorder": "0 seconds", "buckets": 4}
 PAIRS = "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [k] WITHIN 1000 seconds"

@@ -13,7 +13,7 @@ from tests.matching.api.test_clock_durations import CEQL, CLAUSE, ROWS, SASE, WI
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 GIVEN: dict[str, Any] = {"time": "ts", "time_unit": "s"}
 QUERIES = {

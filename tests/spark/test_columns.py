@@ -22,7 +22,7 @@ from stretto.spark.frames import spark_schema
 from tests.conftest import seeds
 from tests.spark.test_batch import QUERIES, bag, random_events
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("two_partitions")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("two_partitions")]
 
 NAN, INF = float("nan"), float("inf")
 

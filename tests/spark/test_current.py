@@ -17,7 +17,7 @@ from stretto import spark as on_spark
 from stretto.connectors import current as tables
 from stretto.errors import DataError, OptionError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 SCHEMA = pa.schema(
     [

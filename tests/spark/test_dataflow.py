@@ -15,7 +15,7 @@ from stretto import spark as on_spark
 from stretto.dataflow import Dataflow, Stream, datalog, fixpoint, stream
 from stretto.errors import DataError, OptionError
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 Rows = list[dict[str, Any]]
 

@@ -16,7 +16,7 @@ from stretto.dataflow.keyed import keyed
 from stretto.errors import DataError, OptionError
 from tests.spark.streams import add_file, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 LINKS = stream("links", {"src": str, "dst": str})
 SOURCES = stream("sources", {"at": str})

@@ -14,7 +14,7 @@ from stretto.errors import OptionError
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 QUERIES = {
     "event": 'A where name : ("a*", "?b") and not v > 1',

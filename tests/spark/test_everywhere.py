@@ -24,7 +24,7 @@ from stretto.spark.compat import to_arrow
 from tests.spark import cluster
 from tests.spark.streams import add_file, bag, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.everywhere, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.everywhere]
 
 VERSION = tuple(map(int, pyspark.__version__.split(".")[:2]))
 STREAMS = pytest.mark.skipif(VERSION < (4, 0), reason="continuous queries need PySpark 4.0")

@@ -18,7 +18,7 @@ from stretto.query.functions import import_functions
 from stretto.spark import register
 from tests.spark.streams import add_file, bag, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 MODULE = "conditions_of_a_user"
 CODE = "import stretto\n\n\n@stretto.function\ndef steeper(a, b):\n    return b > 2 * a\n"

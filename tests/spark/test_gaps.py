@@ -14,7 +14,7 @@ from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
 from tests.spark.test_sase import SCHEMA, events, stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 QUERIES = {
     "before, in slices": "SELECT * FROM S WHERE NOT C ; (A ; B) WITHIN 3 [t] ; A WITHIN 9 [t]",

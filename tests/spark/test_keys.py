@@ -13,7 +13,7 @@ from tests.conftest import seeds
 from tests.matching.input.test_joined_keys import JOINED, QUERY, one, streams
 from tests.spark.streams import add_file, bag, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 CEQL = QUERY.format("*", "{}", "WITHIN 9 [at]").replace("{}", JOINED)
 SASE = """

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import SHARE
 from tests.spark.kill import KINDS, killed_and_started_again
 
-pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.xdist_group("sinks")]
+pytestmark = [pytest.mark.spark, pytest.mark.kill]
 
 
 def test_each_kind_has_a_lane() -> None:

@@ -32,7 +32,7 @@ FALLS = """MATCH_RECOGNIZE (
 )"""
 ROWS = [("a", 1, 9), ("a", 2, 7), ("a", 3, 8), ("b", 1, 5), ("b", 2, 4), (None, 1, 3), (None, 2, 1)]
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 EXAMPLES = [one for one in examples() if "VALUES" not in one.query and not one.further]
 FEW = ["a fall and a rise by customer", "unmatched rows are shown", "clauses in WITH, in a join, and behind each other"]

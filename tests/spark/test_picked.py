@@ -13,7 +13,7 @@ from stretto.errors import OptionError
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import random_events
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 MATCHES = "SELECT a, b FROM S WHERE A AS a ; B+ AS b PARTITION BY [key] WITHIN 20 seconds "
 

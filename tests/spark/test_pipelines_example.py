@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.session, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.session]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pipelines"
 

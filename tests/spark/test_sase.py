@@ -20,7 +20,7 @@ from tests.conftest import seeds
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import found_by_spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 SCHEMA = pa.schema(
     [("type", pa.string()), ("t", pa.int64()), ("seq", pa.int64()), ("k", pa.string()), ("v", pa.int64())]

@@ -43,7 +43,6 @@ def test_how_much_slices_read() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 class TestOnSpark:
     @pytest.mark.parametrize(
         ("name", "form"), [("kleene", "parquet"), ("kleene", "orc"), ("counted", "parquet"), ("measured", "parquet")]

@@ -25,7 +25,6 @@ from tests.conftest import cases, seeds
 from tests.spark.test_batch import bag, found_by_spark
 
 needs_spark = pytest.mark.spark
-same_session = pytest.mark.xdist_group("spark")
 
 SCHEMA = pa.schema(
     [
@@ -318,7 +317,6 @@ def of_kind(spark: Any, kind: str, seed: int, rows: int = 48) -> Any:
 
 
 @needs_spark
-@same_session
 @pytest.mark.parametrize(
     ("kind", "window"),
     [
@@ -347,7 +345,6 @@ def test_time_of_any_kind(spark: Any, kind: str, window: str) -> None:
 
 @pytest.mark.usefixtures("two_partitions")
 @needs_spark
-@same_session
 @pytest.mark.parametrize(
     ("name", "count", "output"), [("kleene", 2, "events"), ("strict", 9, "summary"), ("limit", 3, "positions")]
 )
@@ -362,7 +359,6 @@ def test_same_matches_on_spark(spark: Any, name: str, count: int, output: str, s
 
 
 @needs_spark
-@same_session
 @pytest.mark.parametrize("window", seeds("7 seconds", "9 EVENTS", "12 [odometer]"))
 def test_one_event_a_slice_on_spark(spark: Any, window: str) -> None:
     table = events(11, 12)
@@ -385,7 +381,6 @@ def _one_row_a_partition(batches: Any) -> Any:
 
 
 @needs_spark
-@same_session
 def test_awkward_columns_and_streams(spark: Any) -> None:
     rng = random.Random(3)
     rows = [(rng.choice(["NEW", "OLD"]), at // 2, at, rng.randrange(9)) for at in range(40)]
@@ -402,7 +397,6 @@ def test_awkward_columns_and_streams(spark: Any) -> None:
 
 
 @needs_spark
-@same_session
 @pytest.mark.parametrize("rows", [0, 1])
 def test_too_few_events_to_cut(spark: Any, rows: int) -> None:
     df = spark.createDataFrame([("A", 1)][:rows], "type string, t int")
@@ -413,7 +407,6 @@ def test_too_few_events_to_cut(spark: Any, rows: int) -> None:
 
 
 @needs_spark
-@same_session
 def test_bad_times_are_errors_in_slices_too(spark: Any) -> None:
     times = spark.createDataFrame([("A", n, n) for n in range(8)], "type string, t int, m int")
     null = times.union(spark.createDataFrame([("A", None, 3)], times.schema))
@@ -433,7 +426,6 @@ def test_bad_times_are_errors_in_slices_too(spark: Any) -> None:
 
 @pytest.mark.usefixtures("two_partitions")
 @needs_spark
-@same_session
 @pytest.mark.parametrize("seed", seeds(1, 2))
 @pytest.mark.parametrize("partitions", [None, 3])
 def test_a_key_with_most_of_the_events(spark: Any, seed: int, partitions: int | None) -> None:
@@ -453,7 +445,6 @@ def test_a_key_with_most_of_the_events(spark: Any, seed: int, partitions: int | 
 
 
 @needs_spark
-@same_session
 def test_keys_that_floats_make_equal(spark: Any) -> None:
     """NaN is one key, and so are the two zeros: here, in the hash, and in the engine."""
     keys = [float("nan"), 0.0, -0.0, -float("nan"), 1.5]
@@ -471,7 +462,6 @@ def test_keys_that_floats_make_equal(spark: Any) -> None:
 
 @pytest.mark.usefixtures("two_partitions")
 @needs_spark
-@same_session
 def test_slices_are_chosen_where_they_pay(spark: Any, tmp_path: Path) -> None:
     made = spark.range(2_100_000).selectExpr(
         "if(id % 50 = 0, 'A', 'B') AS type", "id AS t", "id % 7 AS k", "uuid() AS more"
@@ -493,7 +483,6 @@ def test_slices_are_chosen_where_they_pay(spark: Any, tmp_path: Path) -> None:
 
 
 @needs_spark
-@same_session
 def test_what_does_not_scale_is_said(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     df = spark.createDataFrame([("A", 1, 1)], "type string, t int, k int")
     said = {
@@ -513,7 +502,6 @@ def test_what_does_not_scale_is_said(spark: Any, caplog: pytest.LogCaptureFixtur
 
 
 @needs_spark
-@same_session
 @pytest.mark.parametrize("slices", [0, -1, 1.5, True, 5000])
 def test_numbers_of_slices_that_cannot_be(spark: Any, slices: Any) -> None:
     df = spark.createDataFrame([("A", 1)], "type string, t int")

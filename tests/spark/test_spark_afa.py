@@ -17,8 +17,6 @@ from tests.spark.streams import add_file, read_stream, run
 from tests.spark.test_bucket import cut, events
 from tests.spark.test_revising_bucket import CHANGES, SASE, afa, expected, net, revised
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 ROLES = {"time": "ts", "sequence": "seq"}
 END = {"type": "Z", "ts": 10_000, "seq": 10_000, "key": "z", "x": 0}
 

@@ -11,7 +11,7 @@ from tests.project.test_arguments import EVENTS, QUERY, WRONG, public_calls, raw
 
 SQL = "SELECT * FROM e MATCH_RECOGNIZE (ORDER BY t MEASURES count(*) AS n PATTERN (A B) DEFINE B AS v > 1)"
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")

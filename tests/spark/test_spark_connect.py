@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.session, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.session]
 
 SCRIPT = """
 import random

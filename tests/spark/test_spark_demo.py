@@ -14,7 +14,7 @@ from rich.console import Console
 import stretto
 from stretto import demo
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 CHAINS = 1352
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("spark.md", "streaming.md", "sql.md")

@@ -13,7 +13,7 @@ import stretto
 from tests.matching.input.test_fields import NESTED
 from tests.spark.streams import add_file, bag, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 ROLES: dict[str, Any] = {"type": "event.category", "time": "event.at"}
 TOLD = ROLES | {"sequence": "event.seq"}

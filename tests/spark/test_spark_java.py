@@ -16,7 +16,7 @@ import stretto.spark
 from stretto.errors import OptionError
 from stretto.spark import java
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 needs_sh = pytest.mark.skipif(os.name == "nt", reason="stands in for java with a shell script")
 

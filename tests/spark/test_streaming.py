@@ -18,7 +18,7 @@ from stretto.spark.streaming.progress import report
 from tests.conftest import seeds
 from tests.spark.streams import add_file, bag, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 END = START + dt.timedelta(days=1)

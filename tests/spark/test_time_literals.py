@@ -11,7 +11,7 @@ import stretto
 from stretto.errors import QueryError
 from tests.conftest import seeds
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 NOON = "2024-01-01 12:00:00"
 

@@ -12,7 +12,7 @@ import stretto
 from tests.matching.reorder.test_time_moves import ABSENT, LATE, TIMED_OUT, events
 from tests.spark.streams import add_file, bag, read_stream, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 GIVEN: dict[str, Any] = {"time": "ts", "time_unit": "s"}
 CHANGES = pa.table(

@@ -16,7 +16,7 @@ from tests.spark.test_batch import found_by_spark
 from tests.spark.test_sase import events
 from tests.spark.test_streaming import random_events, result, stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 QUERIES = {
     "keyed": "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [k] and b[i].v >= b[i-1].v } WITHIN 20",

@@ -16,7 +16,7 @@ from stretto.errors import OptionError
 from tests.spark.streams import add_file, bag, read_stream, run
 from tests.spark.test_batch import random_events
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 ITEMS = "COUNT(*), COUNT(b[x]) AS known, SUM(b[x]), MIN(b[x]), MAX(a[ts]) AS latest, CAST(SUM(b[x]) AS DOUBLE) AS real"
 MATCHES = "FROM S WHERE A AS a ; B+ AS b PARTITION BY [key]"

@@ -9,7 +9,7 @@ import pytest
 
 import stretto
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 QUERY = "SELECT * FROM S WHERE A AS a ; B AS b FILTER b[x > 5] PARTITION BY [k] WITHIN 10 [t]"
 ROWS = [

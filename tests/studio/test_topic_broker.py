@@ -22,8 +22,6 @@ from stretto.studio.topic import Topic, TopicSource
 HOST = "127.0.0.1:8765"
 QUERY = "SELECT * FROM S WHERE A AS a; B AS b WITHIN 5 [t]"
 
-pytestmark = pytest.mark.xdist_group("sinks")
-
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Any]:
