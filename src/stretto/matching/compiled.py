@@ -401,7 +401,10 @@ def language_of(text: str | Query, language: str | None) -> str:
         raise OptionError(f"a query is a string, not {text.__class__.__name__}")
     if language is None:
         if has_clause(text):
-            ways = "stretto.match and stretto.sql run it, stretto.Matcher over a stream, and stretto.compile_sql says what it means"
+            ways = (
+                "stretto.match and stretto.sql run it, stretto.spark.sql on Spark, stretto.Matcher over a stream, and "
+                "stretto.compile_sql says what it means"
+            )
             raise QueryError("this is SQL with MATCH_RECOGNIZE, and no query of events", text=text, hint=ways)
         return "sase" if sase.is_sase(text) else "ceql"
     if language == "sql":
