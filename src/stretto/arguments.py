@@ -107,7 +107,7 @@ def check_arguments(call: Any = None, /, *, like: Callable[..., Any] | None = No
         elif isinstance(member, classmethod):
             setattr(call, own, classmethod(_checked(member.__func__, told, None)))
         elif inspect.isfunction(member):
-            setattr(call, own, _checked(member, told, None))
+            setattr(call, own, _checked(member, told, None, call))
     return call
 
 
@@ -124,7 +124,8 @@ def unexpected(told: str, given: Iterable[str], known: Iterable[str]) -> TypeErr
     return TypeError(f"{told} '{name}'" + (f"; did you mean '{best}'?" if best else ""))
 
 
-def _checked(function: Any, told: str, like: Callable[..., Any] | None) -> Any:
+def _checked(function: Any, told: str, like: Callable[..., Any] | None, of: type | None = None) -> Any:
+    """A function that checks its arguments, and as a method of a class (``of``) that it is not called of the class itself."""
     parameters = list(inspect.signature(function).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = [_parameter(one) for one in parameters if one.kind in plain]
@@ -137,7 +138,7 @@ def _checked(function: Any, told: str, like: Callable[..., Any] | None) -> Any:
     if like is not None:
         shared = inspect.signature(like).parameters.values()
         named = {one.name: _parameter(one) for one in shared if one.kind is inspect.Parameter.KEYWORD_ONLY} | named
-    if not any((*positional, several, *named.values(), others)):
+    if not any((*positional, several, *named.values(), others)) and (of is None or len(positional) < 2):
         return function
     count = len(positional)
 
@@ -145,6 +146,8 @@ def _checked(function: Any, told: str, like: Callable[..., Any] | None) -> Any:
     def call(*given: Any, **options: Any) -> Any:
         if known is not None and not known.issuperset(options):
             raise unexpected(f"{told}() got an unexpected keyword argument", options.keys() - known, known - {"self"})
+        if of is not None and given and not isinstance(given[0], of):
+            raise OptionError(f"{told}() is a method: call it of what {of.__name__}(…) gives, and not of the class")
         for parameter, value in zip(positional, given, strict=False):
             if parameter is not None and type(value) not in parameter.types:
                 _check(told, parameter, value)
@@ -251,7 +254,9 @@ def _container(node: ast.Subscript) -> _Kind | None:
 
 
 def _plural(kinds: list[_Kind] | None) -> str:
-    return "values" if kinds is None else " or ".join(_PLURALS.get(kind.words, kind.words) for kind in kinds)
+    if kinds is None:
+        return "values"
+    return " or ".join(_PLURALS.get(kind.words, kind.words) for kind in kinds if kind.words)
 
 
 def _has(kinds: list[_Kind] | None, value: Any) -> bool:
@@ -323,7 +328,19 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "a dict": (dict,),
 }
 
-_PLURALS = {"a string": "strings", "an integer": "integers", "a number": "numbers"}
+_PLURALS = {
+    "a string": "strings",
+    "an integer": "integers",
+    "a number": "numbers",
+    "a path": "paths",
+    "a function": "functions",
+    "a DataFrame of Spark": "DataFrames of Spark",
+    "a stream": "streams",
+    "an Arrow type": "Arrow types",
+    "a compiled query": "compiled queries",
+    "an AFA": "AFAs",
+    "a stretto.Change": "stretto.Change objects",
+}
 
 #: Classes by what people call them; nothing: those that calls take from other files of the package. Any other name says nothing.
 _CLASSES = {

@@ -247,10 +247,15 @@ def _as_table(events: Any) -> pa.Table:
                 raise DataError(
                     "tables by stream are not read here: give one table, with a column that names the stream, stream='…'"
                 )
-            for name in events:
+            for name, values in events.items():
                 if not isinstance(name, str):
                     raise DataError(
                         f"a column of the events is named {name!r}: give columns by name, {{'name': [values]}}"
+                    )
+                if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+                    raise DataError(
+                        f"column '{name}' of the events is a {type(values).__name__}, and no list of values: give columns by name, "
+                        "{'name': [values]}, or tables by stream"
                     )
             return pa.table(dict(events))
         if isinstance(events, Iterable) and not isinstance(events, str | bytes):

@@ -795,7 +795,9 @@ def test_the_command_fails_with_a_test_or_a_file(folder: Folder, capsys: pytest.
         1,
         "guessed: of two users: expected some, found 0\n1 of 2 tests passed, of 1 rule\n",
     )
-    code, out, err = run(capsys, "rules", "test", str(folder(a=GUESSED, b="[[rule]]\n")))
+    wrong = str(folder(a=GUESSED, b="[[rule]]\n"))
+    assert run(capsys, "rules", "explain", wrong)[0] == 1
+    code, out, err = run(capsys, "rules", "test", wrong)
     assert (code, out) == (1, "2 of 2 tests passed, of 1 rule; 2 mistakes in what was read\n")
     assert "[[rule]] needs 'id'" in err
 

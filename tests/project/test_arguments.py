@@ -312,6 +312,18 @@ def test_wrong_arguments(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "match(query=5): expected a string, a compiled query or an AFA, and got an int",
         ),
         (
+            lambda: stretto.Matcher.restore(b"x"),  # type: ignore[arg-type,call-arg]
+            "Matcher.restore() is a method: call it of what Matcher(…) gives, and not of the class",
+        ),
+        (
+            lambda: stretto.PatternSet.push([]),  # type: ignore[arg-type,call-arg]
+            "PatternSet.push() is a method: call it of what PatternSet(…) gives",
+        ),
+        (
+            lambda: stretto.Schema({"t": 5}),  # type: ignore[dict-item]
+            "Schema(attributes={'t': 5}): expected a dict of Arrow types by name, and got a dict",
+        ),
+        (
             lambda: datalog("r(X) :- e(X).", {1: {"x": int}}),  # type: ignore[dict-item]
             "datalog(sources={1: {'x': <class 'int'>}}): expected a dict of values by name, and got a dict",
         ),

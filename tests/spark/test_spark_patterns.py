@@ -261,7 +261,10 @@ class TestMistakes:
             stretto.spark.match_patterns(df, good, time="tss")
         with pytest.raises(OptionError, match="there are no patterns"):
             stretto.spark.match_patterns(df, {}, time="ts")
-        with pytest.raises(OptionError, match=r"by name or a list of a stretto\.Change, and got a list"):
+        with pytest.raises(
+            OptionError,
+            match=r"a dict of strings or compiled queries or AFAs by name or a list of stretto\.Change objects, and got a list",
+        ):
             stretto.spark.match_patterns(df, ["SELECT"], time="ts")
         with pytest.raises(DataError, match="the patterns have no column 'query'"):
             stretto.spark.match_patterns(df, spark.createDataFrame([("a",)], "id string"), time="ts")

@@ -22,7 +22,7 @@ FAR = 1 << 62
 KINDS: list[tuple[pa.DataType, Callable[[random.Random], Any]]] = [
     (pa.int64(), lambda rng: rng.randint(-9, 9)),
     (pa.uint64(), lambda rng: 2**64 - 1),
-    (pa.float64(), lambda rng: rng.choice([1.5, float("nan"), float("inf"), -0.0, 1e300])),
+    (pa.float64(), lambda rng: rng.choice([1.5, float("nan"), float("inf"), -0.0, 1e300, -1.7e308, 1.7e308, 5e-324])),
     (pa.string(), lambda rng: "é\x1b\u202e<a>&"[: rng.randint(0, 7)]),
     (pa.dictionary(pa.int32(), pa.string()), lambda rng: rng.choice("xy")),
     (pa.decimal128(20, 3), lambda rng: decimal.Decimal("1.50")),

@@ -124,3 +124,13 @@ def test_long_keys_are_told_apart_by_their_ends() -> None:
 
 def test_one_time_alone() -> None:
     assert str(stretto.density(table([5, 5]), bins=2)).splitlines() == ["2 matches by end_time, at 5", "█ "]
+
+
+@pytest.mark.parametrize("ends", [(-1.7e308, 1.7e308), (0.0, 1.7e308), (0.0, 5e-324), (2.0**62, 2.0**62)])
+def test_numbers_at_the_ends_of_doubles(ends: tuple[float, float]) -> None:
+    table = pa.table({"start_time": [min(ends)] * 2, "end_time": list(ends), "a": [[{"t": end}] for end in ends]})
+    view = stretto.density(table, bins=4)
+    assert str(view).count("█") == 1 + (ends[0] < ends[1])
+    for picture in (view.svg(), stretto.timeline(table, row=[0, 1]).svg()):
+        assert "nan" not in picture
+        assert "inf" not in picture

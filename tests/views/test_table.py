@@ -150,6 +150,10 @@ def test_integer_times_with_a_unit_are_dates() -> None:
     assert drawn.startswith("match 0: from 2026-03-02 09:00 to 09:02\n")
     assert drawn.splitlines()[-1].count("·") == 1
     assert "2026-03-02" in str(stretto.density(matches, time_unit="s"))
+    silent = stretto.match("SELECT * FROM S WHERE A; C; C WITHIN 90 [t]", events, time="t", timeouts=True)
+    windows = stretto.match("SELECT COUNT(*) FROM S WHERE A; B WITHIN 300 [t] EVERY 300 [t]", events, time="t")
+    assert "2026-03-02 09:01:30" in str(stretto.show(silent.select(["expired"]), time_unit="s"))
+    assert "2026-03-02 09:00  2026-03-02 09:05" in str(stretto.show(windows, width=100, time_unit="s"))
     with pytest.raises(OptionError, match="time_unit='min': the units of integer times are s, ms, us, ns"):
         stretto.show(matches, time_unit="min")
 

@@ -50,6 +50,19 @@ def test_the_text() -> None:
     ]
 
 
+def test_times_and_keys_inside_of_structs() -> None:
+    nested = [{"at": {"t": one["t"], "k": one["k"]}, "type": one["type"], "v": one["v"]} for one in EVENTS]
+    query = QUERY.replace("[k]", "[at.k]").replace("[t]", "[at.t]")
+    matches = stretto.match(query, nested, time="at.t")
+    for options in ({}, {"time": "at.t"}):
+        assert str(stretto.timeline(matches, nested, 1, **options)).splitlines() == [
+            "match 1: at.k x, from 0 to 9",
+            "a       │●                                                           │",
+            "B       │                                ●                          ●│",
+            "skipped │             ·                         ·                    │",
+        ]
+
+
 def test_the_picture() -> None:
     """``python -m tests.views.test_timeline`` writes it anew."""
     assert stretto.timeline(found(), EVENTS, 1).svg() + "\n" == GOLDEN.read_text(encoding="utf-8")

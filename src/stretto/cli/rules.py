@@ -130,7 +130,10 @@ def match(  # noqa: PLR0913 - the options of the command
 
 
 def explain(rules: Rules, ids: Ids = None) -> None:
-    """List rules, or explain some. Of those that are named it says what their queries mean and how they run."""
+    """List rules, or explain some. Of those that are named it says what their queries mean and how they run.
+
+    The exit code of a list is 1 where a file is wrong.
+    """
     read = _read(rules)
     console = Console(highlight=False)
     for rule in read.chosen(ids) if ids else ():
@@ -146,6 +149,8 @@ def explain(rules: Rules, ids: Ids = None) -> None:
         tests = str(len(rule.given.test))
         grid.add_row(rule.id + off, rule.given.severity, rule.query.language, tests, rule.given.title or "")
     console.print(grid, markup=False)
+    if read.problems:
+        raise typer.Exit(FAILED)
 
 
 def _read(rules: str) -> RuleSet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -119,8 +120,9 @@ class Clock:
         """Widen a range a little, so that what is at its ends is seen."""
         if self.per_second is None:
             room = (high - low) / 50 or max(1, abs(low) / 10**9)
-        else:
-            room = max(1, math.ceil((high - low) / 50)) if high > low else max(1, math.ceil(self.per_second))
+            room = room if math.isfinite(room) else high / 50 - low / 50
+            return max(low - room, -sys.float_info.max), min(high + room, sys.float_info.max)
+        room = max(1, math.ceil((high - low) / 50)) if high > low else max(1, math.ceil(self.per_second))
         return low - room, high + room
 
     def marks(self, low: Any, high: Any, most: int) -> list[Mark]:
@@ -165,13 +167,21 @@ class Clock:
         return found
 
 
+def share(value: Any, low: Any, high: Any) -> float:
+    """Where a number lies from ``low`` (0) to ``high`` (1); also where their distance is beyond the greatest double."""
+    whole = float(high - low)
+    return float(value - low) / whole if math.isfinite(whole) else (value / 4 - low / 4) / (high / 4 - low / 4)
+
+
 def _of_numbers(low: Any, high: Any, most: int) -> list[Mark]:
     low, high = float(low), float(high)
-    if not high > low:
+    part = (high - low) / most
+    part = part if math.isfinite(part) else high / most - low / most
+    if not part > 0:
         return [Mark(low, short(low))]
-    power = math.floor(math.log10((high - low) / most))
-    steps = [base * 10.0**more for more in (power, power + 1) for base in (1, 2, 5)]
-    step = next((one for one in steps if (high - low) / one <= most), 10.0 ** (power + 2))
+    power = math.floor(math.log10(part))
+    steps = [float(f"{base}e{power + more}") for more in (0, 1) for base in (1, 2, 5)]
+    step = next(one for one in (*steps, 10 * steps[3]) if one >= part)
     found: list[Mark] = []
     at = math.ceil(low / step)
     while at * step <= high and len(found) <= most:

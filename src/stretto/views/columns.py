@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,6 +144,15 @@ def events_of(structs: pa.Array, chosen: Sequence[str], days: Sequence[Any]) -> 
         told = [f"{name}: {whole[name][at] if name in whole else texts[name][at]}" for name in fields]
         found.append(Event(written, "\n".join(told), {name: column[at] for name, column in values.items()}))
     return found
+
+
+def leaves(structs: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """Give the attributes of events with their values; those inside of structs by their paths."""
+    for field, values in zip(structs.type, structs.flatten(), strict=True):
+        if pa.types.is_struct(field.type):
+            yield from ((f"{field.name}.{path}", inner) for path, inner in leaves(values))
+        else:
+            yield field.name, values
 
 
 def values_of(structs: pa.Array) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from stretto.arguments import check_arguments
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table
 from stretto.views.axis import labels
-from stretto.views.clock import Clock
+from stretto.views.clock import Clock, share
 from stretto.views.columns import Columns, is_events, is_measure, is_time, one_array, python
 from stretto.views.scene import Box, Line, Scene, Words
 from stretto.views.text import clean, ends, short, width
@@ -92,7 +93,10 @@ def density(
         return _nothing(end)
     at = _as_floats(one_array(table.column(end)))
     low, high = float(at.min()), float(at.max())
-    edges = np.linspace(low, high if high > low else low + max(1.0, abs(low) / 10**9), bins + 1)
+    scale = 1.0 if math.isfinite(high - low) else 0.25  # of numbers whose distance is beyond the greatest double
+    edges = (
+        np.linspace(low * scale, (high if high > low else low + max(1.0, abs(low) / 10**9)) * scale, bins + 1) / scale
+    )
     place = np.clip(np.searchsorted(edges, at, side="right") - 1, 0, bins - 1)
     counts = np.zeros((len(names), bins), np.int64)
     np.add.at(counts, (row, place), weights)
@@ -101,7 +105,7 @@ def density(
     told = [clock.text(int(one) if clock.per_second else one, digits) or short(one) for one in edges]
     span = f"from {told[0]} to {told[-1]}" if high > low else f"at {told[0]}"
     title = f"{total:,} match{'' if total == 1 else 'es'} by {end}, {span}"
-    scene = _picture(counts, names, [clock, edges, told], title, bars=by is None)
+    scene = _picture(counts, names, [clock, edges.tolist(), told], title, bars=by is None)
     return View("\n".join([title, *_lines(counts, names, bars=by is None)]), scene.svg, scene)
 
 
@@ -163,7 +167,7 @@ def _picture(counts: NDArray[np.int64], names: Sequence[str], axis: list[Any], t
     marks = clock.marks(edges[0], edges[-1], 7)
 
     def x(value: float) -> float:
-        return float(left + (value - edges[0]) / (edges[-1] - edges[0]) * inner)
+        return float(left + share(value, edges[0], edges[-1]) * inner)
 
     shapes.extend(Line(x(mark.value), top, x(mark.value), top + height, "grid") for mark in marks)
     shapes.extend(labels(marks, x, top + height + 18, WIDTH))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from stretto.views.axis import labels
-from stretto.views.clock import Clock
+from stretto.views.clock import Clock, share
 from stretto.views.columns import Event
 from stretto.views.scene import LANES, Box, Dot, Line, Scene, Shape, Words
 from stretto.views.text import clean, cut, width
@@ -82,7 +82,7 @@ class _Axis:
         return min(last, int((self.x(value) - self.left) / _COLUMN))
 
     def x(self, value: Any) -> float:
-        return self.left + float(value - self.low) / float(self.high - self.low) * (self.right - self.left)
+        return self.left + share(value, self.low, self.high) * (self.right - self.left)
 
 
 def _together(blocks: Sequence[Block]) -> list[Sequence[Block]]:
@@ -107,7 +107,7 @@ def text(blocks: Sequence[Block], left_out: int) -> Iterator[str]:
 def _cells(lane: Lane, low: Any, high: Any, wide: int = 60) -> str:
     counts = [0] * wide
     for at in lane.places:
-        place = 0 if high == low else int(float(at - low) / float(high - low) * (wide - 1))
+        place = 0 if high == low else int(share(at, low, high) * (wide - 1))
         counts[min(wide - 1, max(0, place))] += 1
     sign = "·" if lane.skipped else "●"
     cells = (" " if one == 0 else sign if one == 1 else str(one) if one < 10 else "+" for one in counts)

@@ -15,7 +15,7 @@ from stretto.column_types import with_fields
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table, require
 from stretto.views.clock import Clock
-from stretto.views.columns import Columns, Event, events_of, is_time, one_array, values_of, worth_writing
+from stretto.views.columns import Columns, Event, events_of, is_time, leaves, one_array, values_of, worth_writing
 from stretto.views.lanes import Block, Held, Lane, picture, text
 from stretto.views.text import cut, short
 from stretto.views.units import attribute_of, dated
@@ -129,6 +129,8 @@ class _Drawing:
             )
         self.clock = Clock(table.schema.field("start_time").type if self.timed else pa.int64())
         self.time = time
+        if source is not None:
+            self.source = with_fields(source, [*self.keys, *self.perhaps])
         if source is not None and time is not None:
             require(source, time, "time")
         for name in label or ():
@@ -168,10 +170,9 @@ class _Drawing:
         kind = self.table.schema.field("start_time").type
         found: dict[str, list[Any]] = {}
         for variable in self.known.variables:
-            structs = one_array(values[variable]).flatten()
-            for number, own in enumerate(structs.type):
+            for name, own in leaves(one_array(values[variable]).flatten()):
                 if own.type == kind:
-                    found.setdefault(own.name, []).extend(self.clock.numbers(structs.field(number)))
+                    found.setdefault(name, []).extend(self.clock.numbers(own))
         for name, numbers in found.items():
             there = [one for one in numbers if one is not None]
             if there and min(there) == low and max(there) == high:
@@ -185,8 +186,9 @@ class _Drawing:
     def _lane(self, name: str, column: pa.ChunkedArray, time: str | None, positions: list[int] | None) -> Lane:
         structs = one_array(column).flatten()
         names = [one.name for one in structs.type]
-        if time is not None and time in names:
-            at = self.clock.numbers(structs.field(names.index(time)))
+        own = None if time is None else dict(leaves(structs)).get(time)
+        if own is not None:
+            at = self.clock.numbers(own)
         else:
             at = self._found(structs, positions)
         if len(structs) > MOST_EVENTS:
@@ -267,6 +269,7 @@ class _Drawing:
         if self.timed:
             if time is None:
                 raise OptionError("say which column of the events is the time: timeline(…, time='…')")
+            source = with_fields(source, [time])
             require(source, time, "time")
             column = source.column(time)
             ends = [_as_in(column, values[name][0], time) for name in ("start_time", "end_time")]

@@ -10,10 +10,12 @@ from stretto.views.columns import is_events, one_array
 
 UNITS = ("s", "ms", "us", "ns")
 _ENDS = ("start_time", "end_time")
+#: Columns of results that hold times, beside those of events.
+_TIMES = (*_ENDS, "expired", "window_start", "window_end", "since")
 
 
 def dated(table: pa.Table, time_unit: str | None, time: str | None = None) -> pa.Table:
-    """Make times of the integers of a result that are times: where matches begin and end, and the attribute ``time`` of events.
+    """Make times of the integers of a result that are times: where matches and windows begin and end, and ``time`` of events.
 
     ``time=None``: the attribute whose least and greatest values in a match are its times. Without a ``time_unit``, or where times
     are no integers, nothing changes.
@@ -30,7 +32,7 @@ def dated(table: pa.Table, time_unit: str | None, time: str | None = None) -> pa
     name = time if time is not None else attribute_of(table)
     for number, field in enumerate(table.schema):
         column = one_array(table.column(number))
-        if field.name in (*_ENDS, time) and pa.types.is_integer(column.type):
+        if field.name in (*_TIMES, time) and pa.types.is_integer(column.type):
             table = table.set_column(number, field.name, _times(column, time_unit))
         elif is_events(field.type) and name is not None:
             table = table.set_column(number, field.name, _inside(column, name, time_unit))

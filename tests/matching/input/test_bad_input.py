@@ -137,6 +137,13 @@ def test_options_of_matcher_only() -> None:
     refused(OptionError, lambda: matcher.push(events("A", t=[1])), "finished")
 
 
+def test_columns_that_are_no_lists() -> None:
+    for value in (5, None, "AB"):
+        told = f"column 'type' of the events is a {type(value).__name__}, and no list of values"
+        refused(DataError, lambda value=value: stretto.Matcher(AB).push({"type": value}), told)
+    refused(DataError, lambda: stretto.Matcher(AB).push({5: ["A"]}), "a column of the events is named 5")
+
+
 # ---- NULL, NaN, order
 
 

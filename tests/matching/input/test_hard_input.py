@@ -68,6 +68,15 @@ def test_text_that_is_no_utf8(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(b'{"type": "A", "x": "caf\xe9"}\n{"type": "B", "x": "b"}\n')
     with pytest.raises(stretto.DataError, match=r"bad\.jsonl: .*Invalid UTF8"):
         stretto.match(QUERY, tmp_path / "bad.jsonl")
+    for name, text in (
+        ("named.csv", b"type,caf\xe9\nA,1\nB,2\n"),
+        ("named.jsonl", b'{"type": "A", "caf\xe9": 1}\n{"type": "B"}\n'),
+    ):
+        (tmp_path / name).write_bytes(text)
+        with pytest.raises(
+            stretto.DataError, match=rf"{name}, line 1: the name of a column has bytes that are no UTF-8"
+        ):
+            stretto.match(QUERY, tmp_path / name)
 
 
 def test_a_wide_disjunction_costs_what_it_has() -> None:

@@ -385,6 +385,10 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
             raise DataError(f"{path}{_wrong_line(path)}: {str(error).rpartition('Invalid: ')[2]}") from error
     for path, part in zip(paths, parts, strict=True):
         try:
+            _ = part.schema.names  # Arrow reads names when they are asked for
+        except UnicodeDecodeError as error:
+            raise DataError(_no_text(path, "the name of a column")) from error
+        try:
             refuse_deep(part.schema)
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
@@ -392,7 +396,7 @@ def _opened(paths: list[str], base: str, kind: str, types: dict[str, pa.DataType
         for path, part in zip(paths, parts, strict=True):
             for own in part.schema:
                 if pa.types.is_binary(own.type) and own.name not in given:
-                    raise DataError(_no_text(path, own.name))
+                    raise DataError(_no_text(path, f"column '{own.name}'"))
         other = _unguessed(paths, parts, [*given, *folders])
         if other:
             parts = [_dataset(path, base, kind, folders, other | given) for path in paths]
@@ -416,8 +420,8 @@ def _refuse_deep_lines(path: str) -> None:
         raise DataError(f"{path}, line {line + 1}: {what}")
 
 
-def _no_text(path: str, name: str) -> str:
-    """What is wrong with a CSV file in which a column has bytes that are no text."""
+def _no_text(path: str, what: str) -> str:
+    """What is wrong with a file in which a column, or the name of one, has bytes that are no text."""
     with pa.input_stream(path) as file:
         text: bytes = file.read()
     line = 0
@@ -427,7 +431,7 @@ def _no_text(path: str, name: str) -> str:
         line = text.count(b"\n", 0, error.start) + 1
     where = f"{path}, line {line}" if line else path
     return (
-        f"{where}: column '{name}' has bytes that are no UTF-8: write the file anew in UTF-8, such as "
+        f"{where}: {what} has bytes that are no UTF-8: write the file anew in UTF-8, such as "
         f"iconv -f latin1 -t utf-8 {Path(path).name} > new.csv"
     )
 
