@@ -130,23 +130,33 @@ def test_what_is_missing_is_said(far: Any, tmp_path: Path) -> None:
 
 
 def seen_by_workers(far: Any) -> list[Any]:
-    """From where workers import stretto, and the files of their caches of kernels, each once a task."""
+    """From where workers import stretto, the files of code in their caches, and those that they were sent, each once a task."""
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pathlib import Path
 
         import stretto.spark
         from stretto import _jit
+        from stretto.spark.compat import worker_files
+        from stretto.spark.kernels import NAME, receive
+
+        def code(folder: Path) -> list[str]:
+            return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix in (".nbc", ".lock")]
 
         for _ in batches:
             pass
-        cache = Path(_jit.CACHE_DIRECTORY)
-        files = [str(path.relative_to(cache)) for path in cache.rglob("*") if path.suffix in (".nbc", ".lock")]
+        receive()
+        cache, unpacked = Path(_jit.CACHE_DIRECTORY), worker_files()
+        assert unpacked is not None
+        sent = [file for archive in unpacked.glob(f"{NAME}-*") for file in code(archive / cache.name)]
         kind = pa.list_(pa.string())
-        columns = {"package": [stretto.__file__], "cache": [str(cache.resolve())], "files": pa.array([files], kind)}
-        yield pa.RecordBatch.from_pydict(columns)
+        columns = {"package": [stretto.__file__], "cache": [str(cache.resolve())]}
+        yield pa.RecordBatch.from_pydict(
+            columns | {"files": pa.array([code(cache)], kind), "sent": pa.array([sent], kind)}
+        )
 
-    found = far.range(8, numPartitions=8).mapInArrow(look, "package string, cache string, files array<string>")
+    kinds = "package string, cache string, files array<string>, sent array<string>"
+    found = far.range(8, numPartitions=8).mapInArrow(look, kinds)
     return list(found.collect())
 
 
@@ -164,8 +174,8 @@ def test_workers_have_only_what_is_sent(far: Any) -> None:
 
 @CLUSTER
 @pytest.mark.skipif(not cluster.COMPILED, reason="kernels run as Python")
-def test_workers_compile_no_kernel(far: Any) -> None:
-    """They have those that were sent and no others, and none has looked for somebody who compiles: that leaves a lock."""
+def test_workers_compile_nothing(far: Any) -> None:
+    """They have the code that was sent and no other, and none has looked for somebody who compiles: that leaves a lock."""
     from stretto import _jit
 
     df = far.createDataFrame(events(5).to_pandas(), "type string, t bigint, n bigint, k string, v double").repartition(
@@ -180,12 +190,24 @@ def test_workers_compile_no_kernel(far: Any) -> None:
         stretto.spark.match(df, query, **COLUMNS).count()
     sequence = "sequence by k with maxspan=5s [A where true] [B where v > 1]"
     stretto.spark.match(df, sequence, language="eql", **COLUMNS).count()
-    here = Path(_jit.CACHE_DIRECTORY)
-    sent = {str(path.relative_to(here)) for path in here.rglob("*.nbc") if not path.parent.name.startswith("condition")}
-    assert len(sent) > 80
+    patterns = {
+        "above": "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { b.v > 2 * a.v + 1 } WITHIN 5",
+        "more": QUERIES["SASE+"],
+    }
+    stretto.spark.match_patterns(df, patterns, time="t", time_unit="s").count()
+    afa = stretto.AFA({"type": "string", "t": "int64", "v": "double"}, register={"x": "double"}, window=5)
+    afa.arc("q0", "q1", when="e.type = 'A' AND e.v IS NOT NULL", then="x = 3 * e.v").arc(
+        "q1", "q2", when="e.v > r.x"
+    ).final("q2")
+    stretto.spark.match(df, afa, time="t").count()
+    doubled = stream("S", {"v": float}, insert_only=True).where("v * 3 > 1.5")
+    stretto.spark.dataflow(df.select("t", "v").dropna(), doubled, vs="t").count()
     for row in seen_by_workers(far):
-        kernels = {file for file in row.files if not file.startswith("condition")}
-        assert kernels == sent, row.cache
+        conditions = {file for file in row.sent if file.startswith(_jit.CONDITIONS)}
+        # Of a query, which is a pattern, too; of another pattern, an automaton, and a dataflow.
+        assert len(conditions) == 4
+        assert len(row.sent) - len(conditions) > 80
+        assert sorted(row.files) == sorted(row.sent), row.cache
 
 
 @CLUSTER

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+import stretto
 from stretto import _jit
 from stretto.spark import compat, kernels
+from tests.conftest import COMPILED
 
 
 class Session:
@@ -58,6 +60,21 @@ def test_a_worker_takes_over_what_the_driver_has(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(_jit, "CACHE_DIRECTORY", str(tmp_path / "worker" / "other version"))
     kernels.receive()
     assert not (tmp_path / "worker" / "other version").exists()
+
+
+@pytest.mark.skipif(not COMPILED, reason="kernels run as Python")
+def test_conditions_of_a_call_go_with_it(tmp_path: Path) -> None:
+    session = Session("spark://there:7077", tmp_path)
+    for strategy in ("skip_till_any_match", "skip_till_next_match", "skip_till_any_match"):
+        query = stretto.compile(
+            f"PATTERN SEQ(A a, B b) WHERE {strategy} {{ b.v > 3 * a.v + 1 }} WITHIN 5",
+            {"type": "string", "t": "int64", "v": "int64"},
+            time="t",
+        )
+        kernels.ship(session, query.program.start)
+    sent = {path.name for path in tmp_path.rglob("*") if _jit.CONDITIONS in path.parts and path.is_file()}
+    assert sorted(name.rsplit(".")[-1] for name in sent) == ["nbc", "nbi", "py"]  # both strategies ask the same
+    assert session.sent == 1 + any(Path(_jit.CACHE_DIRECTORY).glob("*.compiled"))
 
 
 def test_workers_of_this_machine_read_the_same_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,15 @@ A kernel that has not been compiled on this machine yet answers at once, as Pyth
 
 from __future__ import annotations
 
-from stretto._jit.generated import compiled_by_user, generated, interprets, result_kind, result_of_tuples
+from stretto._jit.generated import (
+    CONDITIONS,
+    compiled_by_user,
+    generated,
+    interprets,
+    recorded,
+    result_kind,
+    result_of_tuples,
+)
 from stretto._jit.internals import (
     CACHE_DIRECTORY,
     TIERED,
@@ -29,6 +37,7 @@ from stretto._jit.internals import (
 
 __all__ = [
     "CACHE_DIRECTORY",
+    "CONDITIONS",
     "DONE",
     "FAULTED",
     "GROW_ACTIVE",
@@ -53,6 +62,7 @@ __all__ = [
     "intrinsic",
     "jit",
     "prefetch",
+    "recorded",
     "result_kind",
     "result_of_tuples",
     "word_at",

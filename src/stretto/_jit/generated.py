@@ -6,7 +6,9 @@ import ast
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,8 +41,34 @@ def generated(
     tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
     text = ast.unparse(tree) + "\n"
     if bool(CACHE_DIRECTORY) and not own and not config.DISABLE_JIT:
-        return _kept(text, function.name, signature)
+        condition = _kept(text, function.name, signature)
+        if _RECORDER.conditions is not None:
+            _RECORDER.conditions.append(condition)
+        return condition
     return _held(text, function.name, signature, tuple((own or {}).items()))
+
+
+#: What the folder of generated functions is called, in that of compiled code.
+CONDITIONS = "conditions"
+
+
+class _Recorder(threading.local):
+    """What :func:`recorded` notes in this thread."""
+
+    conditions: list[Condition] | None = None
+
+
+_RECORDER = _Recorder()
+
+
+@contextmanager
+def recorded() -> Iterator[list[Condition]]:
+    """Note the functions that :func:`generated` gives meanwhile, and whose code it keeps on disk."""
+    before, _RECORDER.conditions = _RECORDER.conditions, []
+    try:
+        yield _RECORDER.conditions
+    finally:
+        _RECORDER.conditions = before
 
 
 @lru_cache(maxsize=256)
@@ -142,7 +170,7 @@ def _kind(found: Any) -> str:
 def _module(source: str) -> Any:
     """A module with this source, in a file of the cache: Numba keeps compiled code by file."""
     name = "condition_" + hashlib.sha256(source.encode()).hexdigest()[:32]
-    folder = Path(CACHE_DIRECTORY) / "conditions"
+    folder = Path(CACHE_DIRECTORY) / CONDITIONS
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.py"
     if not path.exists():

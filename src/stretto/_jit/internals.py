@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
-from numba.core import caching, cgutils, codegen, compiler, config, dispatcher
+from numba.core import caching, ccallback, cgutils, codegen, compiler, config, dispatcher
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.extending import _Intrinsic
@@ -125,6 +125,36 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
         """Keep the compiled code of a kernel, if there is a place for it."""
         if CACHE_DIRECTORY:
             super().save_overload(sig, data)
+
+
+class _ConditionLocator(caching._CacheLocator):  # type: ignore[misc]
+    """Where the compiled code of a :class:`Condition` lies: beside its source, whose file is named by its text."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def get_cache_path(self) -> str:
+        return str(self._path.parent)
+
+    def get_source_stamp(self) -> str:
+        return ""
+
+    def get_disambiguator(self) -> str:
+        return ""
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> _ConditionLocator:
+        return cls(path)
+
+
+class _StoredCondition(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_ConditionLocator,)
+
+
+class _ConditionCache(caching.FunctionCache):  # type: ignore[misc]
+    """Compiled code of conditions, which is the same on machines that have the cache elsewhere, or got the files later."""
+
+    _impl_class = _StoredCondition
 
 
 class _NotYetError(Exception):
@@ -401,13 +431,18 @@ class Condition:
     @cached_property
     def compiled(self) -> Any:
         """Numba's function, which has an address."""
-        before = config.CACHE_DIR
-        config.CACHE_DIR = CACHE_DIRECTORY
-        try:
-            make = numba.cfunc(self._signature, cache=self._keeps, nopython=True, error_model="numpy")
-            return make(self._function)
-        finally:
-            config.CACHE_DIR = before
+        signature = self._signature.args, self._signature.return_type
+        made: Any = ccallback.CFunc(self._function, signature, {}, {"nopython": True, "error_model": "numpy"})
+        if self._keeps:
+            made._cache = _ConditionCache(self._function)
+        made.compile()
+        return made
+
+    @property
+    def files(self) -> list[Path]:
+        """Its source and, once it is :attr:`compiled`, its code; none if it is kept for this process only."""
+        source = Path(self._function.__code__.co_filename)
+        return sorted(source.parent.glob(f"{source.stem}.*")) if self._keeps else []
 
     @cached_property
     def address(self) -> int:

@@ -28,6 +28,7 @@ from stretto.spark.frames import (
     settled_events,
     spark_schema,
 )
+from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.revised import AFA, Revised
 from stretto.spark.sessions import require_pyspark
@@ -160,6 +161,7 @@ def match(call: Prepared, options: Continuous, partitions: int | None) -> DataFr
     if not call.events.isStreaming:
         if call.changes is not None:
             raise OptionError("the arcs are a stream, and the events are not: give a table of changes")
+        ship(call.events.sparkSession, call.run.start)
         worker = partial(run_automaton, **call.run.plain)
         events = settled_events(call.events, call.columns, (), options)
         rows = ordered_by_key(events, call.columns, call.keys, call.order, tasks_for(events, partitions))

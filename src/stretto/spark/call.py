@@ -33,7 +33,6 @@ from stretto.spark import automata
 from stretto.spark.batch import run as batch
 from stretto.spark.batch.plan import check_slices
 from stretto.spark.frames import arrow_fields, check_sign, one_dataframe, settled_events, with_fields, with_role_fields
-from stretto.spark.kernels import ship
 from stretto.spark.options import Continuous
 from stretto.spark.prepared import Prepared
 from stretto.spark.revised import AFA as AUTOMATON
@@ -204,13 +203,11 @@ def match(  # noqa: PLR0913 - the options that users have
     of_automata: dict[str, Any] = {"arcs": arcs, "until": until, "bag": bag, "numbered": numbered}
     if is_automaton(query, language):
         automaton = automata.prepare(df, query, continuous, **shared, **of_automata, **of_queries, slices=slices)
-        ship(automaton.events.sparkSession)
         return automata.match(automaton, continuous, partitions)
     others = {name: value for name, value in of_automata.items() if value}
     refuse(others, automata.OWN, "AFAs, and this is a query")
     assert not isinstance(query, AFA | Afa)
     prepared = prepare(df, query, **shared, **of_queries, continuous=continuous)
-    ship(prepared.events.sparkSession)
     if prepared.events.isStreaming:
         return streaming.match(prepared, continuous)
     settled = settled_events(prepared.events, prepared.columns, prepared.order, continuous)

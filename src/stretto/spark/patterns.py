@@ -40,7 +40,7 @@ from stretto.spark.options import Continuous
 from stretto.spark.sessions import require_pyspark
 from stretto.spark.streaming import query as streaming
 from stretto.spark.streaming.packing import write_table
-from stretto.spark.streaming.runs import ManyPatterns
+from stretto.spark.streaming.runs import ManyPatterns, rehearse
 from stretto.spark.workers import worker_task
 
 if TYPE_CHECKING:
@@ -167,7 +167,6 @@ buckets, budget
     by = (by,) if isinstance(by, str) else tuple(by)
     df = with_role_fields(df, (type, time, sequence, stream, event_id, *by))
     events = streaming.watermarked(df, time, time_unit, continuous.disorder)
-    ship(events.sparkSession)
     columns = _columns(
         events, {"time": time, "sequence": sequence, "stream": stream, "type": type, "event_id": event_id}
     )
@@ -294,6 +293,7 @@ def _batch(
     order = [time] if sequence is None or sequence == time else [time, sequence]
     latest = None if not run.counts else latest_of(events, time, columns[time])
     ordered = ordered_by_key(events, columns, run.by, order, tasks_for(events, partitions))
+    ship(events.sparkSession, lambda: rehearse(run))
     return ordered.mapInArrow(partial(run_patterns, latest=latest, **run.plain), spark_schema(result))
 
 

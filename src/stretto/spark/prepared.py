@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from stretto.events import Schema
+from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.input.derived_columns import Derived
@@ -18,7 +19,7 @@ from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume
 from stretto.query.sase import SaseQuery, Selection
 from stretto.query.totals import Extent
-from stretto.spark.batch.worker import Roles
+from stretto.spark.batch.worker import Roles, matcher_of
 from stretto.spark.frames import column, key_column
 
 if TYPE_CHECKING:
@@ -136,6 +137,10 @@ class Prepared:
         type, time, stream, time_unit = self.roles
         schema = Schema(columns, **roles_of(type, time, stream, None, time_unit))
         return replace(self, columns=columns, query=self.query.bind(schema))
+
+    def start(self) -> Matcher:
+        """What a worker starts."""
+        return matcher_of(self.query, self.output, self.valuations, self.budget, timeouts=self.timeouts)
 
     @property
     def task(self) -> dict[str, Any]:

@@ -34,6 +34,9 @@ def worker_task(function: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
 
     @wraps(function)
     def run(*given: P.args, **named: P.kwargs) -> Iterator[T]:
+        from stretto.spark.kernels import receive
+
+        receive()
         try:
             yield from function(*given, **named)
         finally:

@@ -17,4 +17,5 @@ class AfaProgram(Compiled, Startable[AfaRunner]):
         run = AfaRunner(self, late=how.late, capacity=how.capacity)
         if how.budget is not None:
             run.budget = how.budget
+        run.code.theta()  # so that it is known what a stream needs before its first event
         return run

@@ -146,7 +146,7 @@ class FollowingRun(Following, NfabRunner):
         state = self.state
         state.registers[s.CURSOR] = state.registers[s.BUSY] = 0
         while True:
-            status = follow(self.program.theta, events, self.machine, self.place, state.memory, state.firsts)
+            status = follow(self.theta, events, self.machine, self.place, state.memory, state.firsts)
             if status == _jit.DONE:
                 return
             if status == _jit.GROW_OUTPUT:

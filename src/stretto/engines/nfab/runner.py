@@ -91,6 +91,7 @@ class NfabRunner(Intake):
         keys = query.partition_by if nfab.partitioned else ()
         super().__init__(program, (), keys, ranked=counted or nfab.contiguous, late=late, equal=query.partition_by)
         self.program = program
+        self.theta = program.theta
         self.labels = labels
         #: Whether :meth:`advance` gives counts.
         self.counts = counts and program.counts
@@ -317,13 +318,13 @@ class NfabRunner(Intake):
             choice.fit(state.nodes.previous.size, state.counts)
             seen, picker = choice.seen, choice.picker
             arrays = state.memory, state.out, state.counts
-            return advance_choosing(self.program.theta, events, machine, *arrays, seen, picker)
+            return advance_choosing(self.theta, events, machine, *arrays, seen, picker)
         if self.adder is not None and machine.hands:
             self.adder.fit(state.nodes.previous.size, state.counts)
             arrays = state.memory, state.out, state.counts
-            return advance_adding(self.program.theta, events, machine, *arrays, self.adder.arrays)
+            return advance_adding(self.theta, events, machine, *arrays, self.adder.arrays)
         return advance(
-            self.program.theta,
+            self.theta,
             events,
             machine,
             state.memory,

@@ -14,6 +14,7 @@ import pyarrow as pa
 from stretto import frame
 from stretto.arguments import check_arguments
 from stretto.column_types import time_hint, with_fields
+from stretto.engines.api import Startable
 from stretto.engines.shared.windows import values_of
 from stretto.errors import (
     DataError,
@@ -241,6 +242,12 @@ class PatternSet:
         yet), and ``started``, whether the stream has come to ``since``.
         """
         return self._running.timeline.table(self._kind)
+
+    @property
+    def machines(self) -> list[Startable[Any]]:
+        """What the patterns that hold or will hold run, but for clauses of MATCH_RECOGNIZE."""
+        machines = (version.part.machine for version in self._running.timeline.versions)
+        return [machine for machine in machines if isinstance(machine, Startable)]
 
     @property
     def late(self) -> int:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.engines.api import Startable
 from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError, StrettoError
 from stretto.events import as_table
@@ -135,6 +136,11 @@ class AnnotatedPatternSet:
     def reached(self) -> Instant | None:
         """The time to which the stream has come."""
         return None if self._reached is None else Instant.numbered(self._reached, self._kind)
+
+    @property
+    def machines(self) -> list[Startable[Any]]:
+        """What the patterns run (:attr:`stretto.PatternSet.machines`)."""
+        return self.patterns.machines
 
     @property
     def ids(self) -> list[str]:

@@ -34,6 +34,7 @@ from stretto.spark.batch.worker import run_partition
 from stretto.spark.columns import in_streams
 from stretto.spark.compat import described, repartition_by_number, to_arrow
 from stretto.spark.frames import column, spark_schema
+from stretto.spark.kernels import ship
 from stretto.spark.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
         latest = _latest(call) if call.drops or call.times_out else None
     _warn(call, plan)
     worker = partial(run_partition, **call.task, marked=plan.cuts, completes=call.completes, latest=latest)
+    ship(call.events.sparkSession, call.start)
     kind = spark_schema(call.layout.schema())
     if plan.scans and plan.slices is not None:
         return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan.rows, plan.slices)])

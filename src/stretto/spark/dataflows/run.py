@@ -129,7 +129,7 @@ def dataflow(
             "to be joined across groups"
         )
     options = replace(options, buckets=(buckets or BUCKETS) if keys else 1)
-    ship(next(iter(call.sources.values())).events.sparkSession)
+    ship(next(iter(call.sources.values())).events.sparkSession, call.groups.start)
     return _streaming(call, options, time_unit) if call.streams else _batch(call, options)
 
 

@@ -44,9 +44,11 @@ class Buckets(StatefulProcessor):  # type: ignore[misc]
 
     def _call(self, number: int, packed: list[Any], timers: Any, fired: int | None = None) -> Iterator[Row]:
         if self.operator is None:
+            from stretto.spark.kernels import receive
             from stretto.spark.streaming.keeping import Settings
             from stretto.spark.streaming.operator import Operator
 
+            receive()
             settings = Settings(**self.settings)
             self.operator = Operator(self.task, settings, self.handle, self.state, self.entries, self.copied)
         found: Iterator[Row] = self.operator.call(number, packed, timers, fired)

@@ -25,6 +25,7 @@ from stretto.query.sase import SaseQuery
 from stretto.spark.columns import relevant
 from stretto.spark.compat import needs, watermarked_behind
 from stretto.spark.frames import column, spark_schema
+from stretto.spark.kernels import ship
 from stretto.spark.options import BUCKETS, Continuous, microseconds_of
 from stretto.spark.prepared import Prepared
 from stretto.spark.revised import Revised
@@ -259,7 +260,9 @@ def signed(columns: Mapping[str, pa.DataType], sign: str | None) -> Mapping[str,
 def run(flow: Flow, settings: Settings) -> DataFrame:
     """A flow as a streaming DataFrame of its results."""
     from stretto.spark.streaming.operator import owner_of
+    from stretto.spark.streaming.runs import rehearse, run_of
 
+    ship(flow.events.sparkSession, lambda: rehearse(run_of(flow.task)))
     schema, owner = pa.schema(list(flow.columns.items())), owner_of(flow.task, settings)
     packed = _bucketed(flow, settings, owner).mapInArrow(partial(pack, schema=schema.serialize().to_pybytes()), PACKED)
     if flow.changes is not None:

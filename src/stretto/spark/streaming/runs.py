@@ -218,6 +218,14 @@ def _said(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+def rehearse(run: Run) -> None:
+    """Start what a run starts, and of patterns each by itself: what they need is then known before the first event."""
+    started = run.start()
+    if isinstance(started, PatternSet | AnnotatedPatternSet):
+        for machine in started.machines:
+            machine.start()
+
+
 def run_of(task: dict[str, Any]) -> Run:
     """What a task runs, from plain data."""
     if "ahead" in task:
