@@ -71,7 +71,7 @@ def test_conditions_of_a_call_go_with_it(tmp_path: Path) -> None:
             {"type": "string", "t": "int64", "v": "int64"},
             time="t",
         )
-        kernels.ship(session, query.program.start)
+        kernels.ship(session, query.program().start)
     sent = {path.name for path in tmp_path.rglob("*") if _jit.CONDITIONS in path.parts and path.is_file()}
     assert sorted(name.rsplit(".")[-1] for name in sent) == ["nbc", "nbi", "py"]  # both strategies ask the same
     assert session.sent == 1 + any(Path(_jit.CACHE_DIRECTORY).glob("*.compiled"))
