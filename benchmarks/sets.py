@@ -217,10 +217,15 @@ def queries_of(kind: str, text: str) -> list[Any]:
 
 
 def of_set(kind: str, queries: list[Any], events: pa.Table) -> int:
-    """How many rows a set of the patterns gives."""
-    patterns = stretto.PatternSet(
-        COLUMNS, time="t", time_unit="s", output="positions", positions=True, totals=True, measures=True
-    )
+    """How many rows a set of the patterns gives; it is asked for what rows say one by one, and for no more."""
+    asked: dict[str, Any] = {"output": "positions", "positions": True}
+    if "EVERY" in kind or "GROUP" in kind:
+        asked["totals"] = True
+    if kind == "clauses":
+        asked["measures"] = True
+    if kind in ("with keys", "EVERY d, keys", "EQL", "SASE+, many listed"):
+        asked["by"] = "k"
+    patterns = stretto.PatternSet(COLUMNS, time="t", time_unit="s", **asked)
     language = "eql" if kind == "EQL" else None
     patterns.change([stretto.Change(f"p{n:02}", one, language=language) for n, one in enumerate(queries)])
     return sum(one.num_rows for one in patterns.iter_push(events)) + patterns.finish().num_rows
