@@ -163,3 +163,12 @@ def test_what_is_broken_is_named() -> None:
         assert any(
             {at} <= {row for one in miss.reasons for row in one.rows} <= {at, at + 1} for miss in answer.misses
         ), shown
+
+
+@pytest.mark.parametrize("events", [pa.table({"x": [1, 2, 3]}), pa.table({"x": pa.array([], pa.int64())})])
+def test_a_clause_that_reads_no_column(events: pa.Table) -> None:
+    told = str(stretto.why_not("MATCH_RECOGNIZE (PATTERN (^ A B $))", events))
+    if events.num_rows:
+        assert "$: row 1 is not the last row of its partition, which is row 2\n   A: row 0; B: row 1" in told
+    else:
+        assert "it waits for A: there are no rows" in told

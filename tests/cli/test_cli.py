@@ -759,3 +759,16 @@ def test_a_clause_over_files(run: Run) -> None:
         code, _, err = run("match", clause, "ticks.csv", *options)
         assert code != 0
         assert told in err
+
+
+def test_numbers_of_a_clause_count_the_unit_that_is_given(run: Run) -> None:
+    times = pa.table({"t": [0, 100, 400], "x": [1, 2, 3]})
+    pq.write_table(times, "times.parquet")
+    clause = "MATCH_RECOGNIZE (ORDER BY t MEASURES B.t AS t PATTERN (A B) DEFINE B AS B.t - A.t > INTERVAL '2' MINUTE)"
+    assert run("match", clause, "times.parquet", "--time-unit", "s", "--json")[1] == '{"t": 400}\n'
+    sql = [f"SELECT * FROM e {clause}", "--table", "e=times.parquet"]
+    assert run("sql", *sql, "--time-unit", "s", "--json")[1] == '{"t": 400}\n'
+    assert run("explain", *sql, "--time-unit", "s")[0] == 0
+    code, _, err = run("sql", *sql)
+    assert code == 3
+    assert "give stretto.sql time_unit='s'" in err

@@ -130,17 +130,23 @@ def why_not(  # noqa: PLR0913 - the options that users have
     if are_tables(events):
         raise OptionError("disorder= is for events in the order in which they came: give one table of all streams")
     table = with_fields(as_table(table_of(events)), filter(None, [time]))
-    late = Late.of(table, _time_of(query, table, time, language), disorder, time_unit)
+    late = Late.of(table, _time_of(query, table, time, language, time_unit), disorder, time_unit)
     on_time = None if event is not None and event in late.rows else ask(table, late)
     if on_time is not None and (on_time.matches or not late.rows.size):
         return on_time
     return late.answered(ask(table, None), on_time, most)
 
 
-def _time_of(query: str | Query | SqlQuery | AFA | Afa, table: pa.Table, time: str | None, language: str | None) -> str:
+def _time_of(
+    query: str | Query | SqlQuery | AFA | Afa,
+    table: pa.Table,
+    time: str | None,
+    language: str | None,
+    time_unit: str | None,
+) -> str:
     """The column that orders the events."""
     if isinstance(query, SqlQuery) or (isinstance(query, str) and has_clause(query)):
-        order = bind(clause_of(query), table.schema).parsed.order_by
+        order = bind(clause_of(query, time_unit), table.schema).parsed.order_by
         time = order[0].column if order else None
     elif not isinstance(query, AFA | Afa):
         time = compile_query(query, language=language).roles(None, time, None, None)[1]
@@ -178,9 +184,9 @@ def _answer(  # noqa: PLR0913 - the arguments of why_not
     if isinstance(query, SqlQuery) or (isinstance(query, str) and has_clause(query)):
         refuse_said(
             "MATCH_RECOGNIZE",
-            {"time": time, "sequence": sequence, "stream": stream, "time_unit": time_unit, "language": language},
+            {"time": time, "sequence": sequence, "stream": stream, "language": language},
         )
-        parsed, rows = rows_of(query, events, key, between, late)
+        parsed, rows = rows_of(query, events, key, between, time_unit, late)
         rowwise = RowTrial(rows, _position(event, rows.table.num_rows, rows.rows))
         searches = [Search(chain, rowwise) for chain in RowsChain.of(parsed)]
         chooses = [(words, RowProgram(bind(one, rows.bound.schema))) for words, one in choosing_rows(parsed)]
@@ -238,10 +244,15 @@ def events_of(  # noqa: PLR0913 - the arguments of why_not
 
 
 def rows_of(
-    query: str | SqlQuery, events: Any, key: Any, between: tuple[Any, Any] | None, late: Late | None = None
+    query: str | SqlQuery,
+    events: Any,
+    key: Any,
+    between: tuple[Any, Any] | None,
+    time_unit: str | None,
+    late: Late | None = None,
 ) -> tuple[RowQuery, Rows]:
     """A clause, and the rows that it is asked about; the arguments are those of :func:`why_not`."""
-    parsed = clause_of(query)
+    parsed = clause_of(query, time_unit)
     table = as_table(table_of(events))
     bound = bind(parsed, table.schema)
     RowProgram(bound)  # a clause that does not run is an error, and nothing that has no match
@@ -250,9 +261,11 @@ def rows_of(
     return parsed, Rows.of(bound, table, None if chosen is None else np.flatnonzero(chosen))
 
 
-def clause_of(query: str | SqlQuery) -> RowQuery:
+def clause_of(query: str | SqlQuery, time_unit: str | None = None) -> RowQuery:
     """A clause without what it shows."""
-    parsed = read_clause(str(query))
+    if time_unit is None and isinstance(query, SqlQuery):
+        time_unit = query.clauses[0].time_unit
+    parsed = read_clause(str(query), time_unit)
     if parsed.frame is not None:
         raise OptionError(
             "why_not answers for MATCH_RECOGNIZE ( … ), and this is a WINDOW: ask with its pattern in a clause"

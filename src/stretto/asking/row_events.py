@@ -157,7 +157,7 @@ class RowWitness:
     def event(self, at: int) -> dict[str, Any]:
         """The row at a place, read once."""
         if at not in self._seen:
-            self._seen[at] = self.rows.table.slice(at, 1).to_pylist()[0]
+            self._seen |= self._at([at])
         return self._seen[at]
 
     def kind(self, at: int) -> None:
@@ -166,7 +166,12 @@ class RowWitness:
     def read(self, matches: Sequence[Found]) -> None:
         """Read the rows of some matches at once."""
         more = sorted({at for one in matches for at in one.positions}.difference(self._seen))[:FIRST]
-        self._seen |= zip(more, self.rows.table.take(pa.array(more, pa.int64())).to_pylist(), strict=True)
+        self._seen |= self._at(more)
+
+    def _at(self, places: Sequence[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Rows with their places; a clause may read no column."""
+        read = self.rows.table.take(pa.array(places, pa.int64()))
+        return zip(places, read.to_pylist() if read.num_columns else [{}] * len(places), strict=True)
 
     def times(self, found: Found) -> tuple[Any, Any] | None:
         """What the first column of ORDER BY has in the first and the last row."""

@@ -92,7 +92,7 @@ def explain(  # noqa: PLR0913 - the options of the command
             raise OptionError(
                 f"a SQL statement names its tables: --table {data[0] if '=' in data[0] else f'name={data[0]}'}"
             )
-        compiled = stretto.compile_sql(text, **tables_of(table or ()))
+        compiled = stretto.compile_sql(text, time_unit=time_unit, **tables_of(table or ()))
     else:
         column, types = typed_columns(type_ or ())
         if language is Explained.afa:

@@ -209,7 +209,7 @@ def _of_clause(text: str, events: Source, options: dict[str, Any]) -> tuple[pa.S
     from stretto.matching.sql.run import bound_to
 
     tables = stretto.iter_matches(text, events, **options)
-    return bound_to(read_clause(text), events.schema).output, tables
+    return bound_to(read_clause(text, options["time_unit"]), events.schema).output, tables
 
 
 def _as_stream(

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from stretto.cli.options import TimeUnitOption
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -23,6 +25,7 @@ def sql(
             metavar="NAME=FILES",
         ),
     ] = None,
+    time_unit: TimeUnitOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the rows: .parquet, .arrow, .jsonl or .csv.", metavar="FILE")
     ] = None,
@@ -34,7 +37,7 @@ def sql(
     from stretto.cli.files import read_statement_text
     from stretto.cli.output import give
 
-    found = stretto.sql(read_statement_text(text), **tables_of(table or ()))
+    found = stretto.sql(read_statement_text(text), time_unit=time_unit, **tables_of(table or ()))
     give(found.schema, [found], lambda count: f"{count:,} row{'' if count == 1 else 's'}", out, json=json, rows=rows)
 
 

@@ -298,6 +298,7 @@ class RowQuery:
     within: Window | None = None  #: Flink's WITHIN: the last row's time is less than the first one's plus this
     references: Mapping[str, RowReference] = field(default_factory=dict)
     spans: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)  #: of what errors point at later
+    time_unit: str | None = field(default=None, compare=False)  #: of the first column of ORDER BY, where it is a number
     language: ClassVar = "match_recognize"
 
     @property

@@ -334,10 +334,61 @@ def test_a_duration_beside_another_number(roles: dict[str, Any], condition: str,
     assert caught.value.span is not None
 
 
+CLAUSES = [
+    *(WINDOW.format(size) for size in (4, 5, "5.5")),
+    CLAUSE.replace("PATTERN (A B)", "MEASURES A.ts AS low, B.ts AS high PATTERN (A C* B)"),
+]
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+@pytest.mark.parametrize(("unit", "scale"), [("s", 1), ("ms", 1_000)])
+def test_a_clause_by_itself_is_told_what_its_numbers_count(clause: str, unit: str, scale: int) -> None:
+    rows = [("A", 0, 0, 1), ("B", 3, 0, 1), ("B", 5, 0, 1), ("A", 6, 0, 1), ("B", 9, 0, 1)]
+    times, numbers = table(rows, pa.timestamp("s")), table([(a, b * scale, c, n) for a, b, c, n in rows])
+    statement = f"SELECT low, high FROM t {clause}"
+    found = stretto.sql(statement, t=times)
+    assert found.num_rows
+    columns = {name: found.column(name).cast(pa.int64()).to_pylist() for name in found.column_names}
+    expected = [{name: scale * values[at] for name, values in columns.items()} for at in range(found.num_rows)]
+
+    def shown(given: pa.Table) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = given.select(["low", "high"]).to_pylist()
+        return rows
+
+    def matcher(unit: str) -> stretto.Matcher:
+        return stretto.Matcher(clause, numbers.schema, time_unit=unit, disorder="2 seconds")
+
+    assert shown(stretto.sql(statement, t=numbers, time_unit=unit)) == expected
+    assert shown(stretto.sql(f"SELECT * FROM t {clause}", t=numbers, time_unit=unit)) == expected
+    assert shown(stretto.match(clause, numbers, time_unit=unit)) == expected
+    assert shown(pa.concat_tables(stretto.iter_matches(clause, numbers, time_unit=unit))) == expected
+    running = matcher(unit)
+    first = shown(running.push(numbers.slice(0, 2)))
+    snapshot = running.snapshot()
+    running = matcher(unit).restore(snapshot)
+    assert first + shown(running.push(numbers.slice(2))) + shown(running.finish()) == expected
+    with pytest.raises(stretto.SnapshotError, match=f"time_unit= was '{unit}', is 'us'"):
+        matcher("us").restore(snapshot)
+
+
+def test_asking_about_a_clause_with_a_unit() -> None:
+    clause = CLAUSE.replace("'5' SECOND", "'500' SECOND")
+    compiled = stretto.compile_sql(
+        f"SELECT * FROM t {clause.replace('PATTERN', 'MEASURES A.ts AS x PATTERN')}", t=table(ROWS), time_unit="s"
+    )
+    for query, options in ((clause, {"time_unit": "s"}), (clause, {"time_unit": "s", "disorder": 2}), (compiled, {})):
+        assert "(B.ts - A.ts) > 500 s does not hold" in str(stretto.why_not(query, table(ROWS), **options))
+    assert "B.ts - A.ts" in compiled.explain()
+    with pytest.raises(stretto.OptionError, match="time_unit='min': expected 's', 'ms', 'us' or 'ns'"):
+        stretto.compile_sql(f"SELECT * FROM t {clause}", t=table(ROWS), time_unit="min")
+
+
 def test_an_interval_of_a_clause_beside_a_number() -> None:
     with pytest.raises(QueryError) as caught:
         stretto.sql(f"SELECT * FROM t {CLAUSE.replace('PATTERN', 'MEASURES B.ts AS last PATTERN')}", t=table(ROWS))
-    assert caught.value.hint == "intervals stand beside times; a number has its own unit: write B.t - A.t > 5"
+    assert caught.value.hint == (
+        "intervals stand beside times; a number has its own unit: write B.t - A.t > 5, or give stretto.sql time_unit='s'"
+    )
 
 
 @pytest.mark.parametrize(

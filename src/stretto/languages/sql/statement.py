@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stretto.errors import QueryError, Span
 from stretto.languages.match_recognize import parse
@@ -89,7 +89,7 @@ class Statement:
             yield
 
 
-def read_statement(text: str, *, spark: bool = False) -> Statement:
+def read_statement(text: str, *, spark: bool = False, time_unit: str | None = None) -> Statement:
     """Find the clauses of a statement, and read them; the SQL around them is not checked.
 
     Parameters
@@ -98,6 +98,8 @@ def read_statement(text: str, *, spark: bool = False) -> Statement:
         One statement, with any number of clauses.
     spark
         Strings are those of Spark SQL, in single or double quotes, with backslashes.
+    time_unit
+        What numbers count by which clauses order their rows.
 
     Raises
     ------
@@ -136,6 +138,8 @@ def read_statement(text: str, *, spark: bool = False) -> Statement:
         at = end + 1
     if found:
         _refuse_views(text, parts)
+    if time_unit is not None:
+        found = [replace(one, parsed=replace(one.parsed, time_unit=time_unit)) for one in found]
     return Statement(text, tuple(found), _only(parts, bodies) if len(found) == len(bodies) else None, names)
 
 

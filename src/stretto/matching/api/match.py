@@ -204,19 +204,19 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
 def _of_clause(
     text: str, events: Any, options: Mapping[str, Any], progress: bool | None
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """What a clause of MATCH_RECOGNIZE gives over events; ``options``: those of queries, of which none may be said."""
+    """What a clause of MATCH_RECOGNIZE gives over events; ``options``: those of queries, of which ``time_unit`` alone may be said."""
     from stretto.matching.executors.row_pattern import read_clause
     from stretto.matching.sql.run import match_clause
 
     parameters = signature(match).parameters
     for name, value in options.items():
         if name not in parameters:
-            raise unexpected("unexpected argument", {name}, ("language", "budget", "progress"))
-        if name != "language" and value != parameters[name].default:
+            raise unexpected("unexpected argument", {name}, ("language", "time_unit", "budget", "progress"))
+        if name not in ("language", "time_unit") and value != parameters[name].default:
             raise OptionError(
                 f"{name}={value!r} is for queries in CEQL, SASE+ or EQL and for AFAs, and this is a clause, whose text says it"
             )
-    return match_clause(read_clause(text), events, progress)
+    return match_clause(read_clause(text, options.get("time_unit")), events, progress)
 
 
 #: What :func:`match` is told of queries only, with the values that it has where nothing is said.

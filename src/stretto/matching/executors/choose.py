@@ -33,7 +33,7 @@ OF_QUERIES = (
 OF_AUTOMATA = ("until", "numbered", "bag", "provenance", "ordered", "dynamic", "timer", "ignore")
 
 #: Options of clauses of MATCH_RECOGNIZE, whose text says the others.
-OF_CLAUSES = ("disorder", "late", "budget", "capacity")
+OF_CLAUSES = ("time_unit", "disorder", "late", "budget", "capacity")
 
 
 def executor_for(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, Any]) -> Executor:

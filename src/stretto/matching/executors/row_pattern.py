@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -36,8 +37,8 @@ from stretto.query.row_pattern import RowQuery
 from stretto.times import DAY, FOREVER, check_clock
 
 
-def read_clause(text: str) -> RowQuery:
-    """Read a clause, or a statement that is one clause over one table.
+def read_clause(text: str, time_unit: str | None = None) -> RowQuery:
+    """Read a clause, or a statement that is one clause over one table; ``time_unit``: of the number that its rows are ordered by.
 
     Raises
     ------
@@ -46,8 +47,8 @@ def read_clause(text: str) -> RowQuery:
     """
     first = tokens(text)[:1]
     if first and first[0].says("MATCH_RECOGNIZE"):
-        return parse(text)
-    statement = read_statement(text)
+        return replace(parse(text), time_unit=time_unit)
+    statement = read_statement(text, time_unit=time_unit)
     if statement.only is None:
         hint = (
             "give the clause alone, MATCH_RECOGNIZE ( … ), and do the rest with what it gives; over tables stretto.sql runs the "
@@ -64,7 +65,7 @@ class RowPatternExecutor(Executor):
     ----------
     clause
         The clause, or its text.
-    schema, disorder, late, budget, capacity
+    schema, time_unit, disorder, late, budget, capacity
         As of :class:`~stretto.Matcher`.
     sorts
         Each push has all rows of its times, which the clause's order then sorts; with ``disorder`` it is so.
@@ -75,6 +76,7 @@ class RowPatternExecutor(Executor):
         clause: str | RowQuery,
         schema: Any = None,
         *,
+        time_unit: str | None = None,
         disorder: Any = None,
         late: str = "error",
         sorts: bool = False,
@@ -82,7 +84,7 @@ class RowPatternExecutor(Executor):
         capacity: int = 1 << 12,
     ) -> None:
         check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
-        self.clause = read_clause(clause) if isinstance(clause, str) else clause
+        self.clause = read_clause(clause, time_unit) if isinstance(clause, str) else clause
         self.disorder, self.late_policy, self.budget, self.capacity = disorder, late, budget, capacity
         self.sorts = sorts or disorder is not None
         self.run: RowRun | None = None
@@ -198,7 +200,9 @@ class RowPatternExecutor(Executor):
             # The clause's own names of columns are those of the schema.
             time = self._time("disorder= sorts rows by their time")
             shown = pa.schema([(name, self.kinds[name]) for name in self.columns])
-            self.sorter = Cleanse(shown, time=time, disorder=self.disorder, late=self.late_policy)
+            self.sorter = Cleanse(
+                shown, time=time, disorder=self.disorder, late=self.late_policy, time_unit=self.clause.time_unit
+            )
 
     def _refuse_without_time(self, why: str) -> None:
         items = self.clause.order_by
@@ -389,4 +393,5 @@ class RowPatternExecutor(Executor):
     def _options(self) -> dict[str, Any]:
         """What a state depends on, beside the clause."""
         disorder = None if self.disorder is None else str(self.disorder)
-        return {"disorder": disorder, "late": self.late_policy}
+        unit = {} if self.clause.time_unit is None else {"time_unit": self.clause.time_unit}
+        return {"disorder": disorder, "late": self.late_policy, **unit}

@@ -98,7 +98,9 @@ class SqlQuery:
 
 
 @check_arguments
-def compile_sql(text: str, /, *, con: DuckDBPyConnection | None = None, **tables: Any) -> SqlQuery:
+def compile_sql(
+    text: str, /, *, con: DuckDBPyConnection | None = None, time_unit: str | None = None, **tables: Any
+) -> SqlQuery:
     """Read a SQL statement with ``MATCH_RECOGNIZE`` clauses, check it against its tables, and run nothing.
 
     Parameters
@@ -107,6 +109,8 @@ def compile_sql(text: str, /, *, con: DuckDBPyConnection | None = None, **tables
         One statement, as :func:`stretto.sql` takes it.
     con
         A DuckDB connection, whose tables the statement may read as well.
+    time_unit
+        What the numbers count by which clauses order their rows, as :func:`stretto.sql` takes it.
     tables
         By name: tables or files, as :func:`stretto.sql` takes them, or only what they look like: a ``pyarrow.Schema``, or a
         mapping of columns to types. If there are none, columns are not checked.
@@ -130,7 +134,7 @@ def compile_sql(text: str, /, *, con: DuckDBPyConnection | None = None, **tables
     >>> str(query.clauses[0].pattern)
     'A B+'
     """
-    statement = read_statement(text)
+    statement = read_statement(text, time_unit=time_unit)
     if not statement.clauses:
         raise QueryError(
             "there is no MATCH_RECOGNIZE in the statement", text=text, hint="stretto.compile reads CEQL and SASE+"

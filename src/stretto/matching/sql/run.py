@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 @check_arguments
 def sql(
-    text: str, /, *, con: DuckDBPyConnection | None = None, progress: bool | None = None, **tables: Any
+    text: str,
+    /,
+    *,
+    con: DuckDBPyConnection | None = None,
+    time_unit: str | None = None,
+    progress: bool | None = None,
+    **tables: Any,
 ) -> pa.Table:
     """Run a SQL statement in which tables may be followed by ``MATCH_RECOGNIZE ( … )``.
 
@@ -39,6 +45,9 @@ def sql(
         One statement. Clauses may stand in subqueries, WITH queries, joins and unions, and behind each other's results.
     con
         A DuckDB connection, whose tables the statement may read as well. ``None``: a new one for this call.
+    time_unit
+        What the numbers count by which clauses order their rows: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``. Intervals then stand beside
+        them, and ``WITHIN`` over them.
     progress
         Show a progress bar for each clause over many rows. ``None``: in a terminal or notebook, when it takes longer than a second.
     tables
@@ -76,7 +85,7 @@ def sql(
     ... ''', ticker=ticker).to_pylist()
     [{'first_day': 1, 'bottom': 5, 'last_day': 4}]
     """
-    statement = read_statement(text)
+    statement = read_statement(text, time_unit=time_unit)
     given = _by_name(tables)
     if con is None and statement.only is not None:
         return _alone(statement, statement.clauses[0], given, progress)

@@ -222,8 +222,13 @@ def check_roles(schema: Schema) -> None:
         raise OptionError(
             f"time='{schema.time}' is {kind}, not a number, timestamp or date{time_hint(schema.time, kind)}"
         )
-    if schema.time_unit not in (None, *PER_SECOND):
-        raise OptionError(f"time_unit={schema.time_unit!r}: expected 's', 'ms', 'us' or 'ns'")
+    check_unit(schema.time_unit)
+
+
+def check_unit(time_unit: str | None) -> None:
+    """Raise an :class:`OptionError` unless a unit of times is one."""
+    if time_unit not in (None, *PER_SECOND):
+        raise OptionError(f"time_unit={time_unit!r}: expected 's', 'ms', 'us' or 'ns'")
 
 
 def _check_streams(query: ParsedQuery, schema: Schema) -> None:

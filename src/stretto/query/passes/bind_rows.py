@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from stretto.column_types import without_views
 from stretto.errors import QueryError, Span, nearest, placed, suggestion
+from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.passes.bind import is_key
+from stretto.query.passes.bind import check_unit, is_key
 from stretto.query.row_pattern import (
     Aggregated,
     BoundMeasure,
@@ -25,6 +26,7 @@ from stretto.query.row_pattern import (
     MatchNumber,
     Measure,
     Navigation,
+    OrderItem,
     RowQuery,
     RowReference,
     RowsPerMatch,
@@ -47,12 +49,14 @@ _TAKES |= dict.fromkeys(("bool_and", "bool_or", "count_if"), ("bool",))
 _TAKES |= dict.fromkeys(("min", "max"), _ORDERED)
 
 #: A clause by itself: nobody says what a number counts.
-_WITHOUT_UNIT = Clock(hint="intervals stand beside times; a number has its own unit: write B.t - A.t > 5")
+_WITHOUT_UNIT = Clock(
+    hint="intervals stand beside times; a number has its own unit: write B.t - A.t > 5, or give stretto.sql time_unit='s'"
+)
 
 _SHOWN = {_NUMBERS: "numbers", ("bool",): "truth values", _ORDERED: "values that are ordered"}
 
 
-def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock = _WITHOUT_UNIT) -> BoundRows:
+def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock | None = None) -> BoundRows:
     """Check a clause against the schema of its rows.
 
     Parameters
@@ -60,7 +64,8 @@ def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock = _WITHOUT_UNIT) -> B
     parsed, schema
         The clause, and the columns of its rows.
     clock
-        The column that counts the time of the rows, where it is a number and somebody has said its unit.
+        The column that counts the time of the rows, where it is a number and somebody has said its unit. ``None``: the first of
+        ``ORDER BY``, where the clause itself has been told a unit.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock = _WITHOUT_UNIT) -> B
         have one name, or the window has no time.
     """
     with placed(parsed.text):
-        binder = _Binder(schema, (*parsed.variables, *parsed.subsets), clock)
+        binder = _Binder(schema, (*parsed.variables, *parsed.subsets), clock or _WITHOUT_UNIT)
         partition_by = tuple(
             binder.column(name, parsed.spans.get(f"PARTITION BY {name}"), "PARTITION BY")
             for name in parsed.partition_by
@@ -79,6 +84,8 @@ def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock = _WITHOUT_UNIT) -> B
         )
         _check_keys(binder.columns, partition_by, parsed)
         _check_order(binder.columns, order_by)
+        if clock is None:
+            binder.clock = _own_clock(parsed, binder.columns, order_by)
         measures = [replace(one, value=binder.bound(one.value, parsed.references)) for one in parsed.measures]
         define = {name: binder.bound(one, parsed.references) for name, one in parsed.define.items()}
         conditions = {name: typed(one, binder.types, clock=binder.counts) for name, one in define.items()}
@@ -91,7 +98,7 @@ def bind(parsed: RowQuery, schema: pa.Schema, clock: Clock = _WITHOUT_UNIT) -> B
             define=define,
             references=binder.references,
         )
-        query = replace(query, within=_bound_window(query, binder.columns, clock))
+        query = replace(query, within=_bound_window(query, binder.columns, binder.clock))
         output = _output(query, schema, binder.columns, values)
         return BoundRows(query, schema, binder.columns, conditions, tuple(values), binder.types, output)
 
@@ -294,6 +301,15 @@ def _check_order(schema: pa.Schema, items: Sequence[Any]) -> None:
         kind = schema.field(item.column).type
         if kind_of(kind) not in _ORDERED:
             raise QueryError(f"rows are not ordered by '{item.column}', which is {kind}", span=item.span)
+
+
+def _own_clock(parsed: RowQuery, schema: pa.Schema, order_by: Sequence[OrderItem]) -> Clock:
+    """The clock of a clause by itself: what its rows are ordered by, in the unit that it has been told."""
+    check_unit(parsed.time_unit)
+    if parsed.time_unit is None or not order_by:
+        return _WITHOUT_UNIT
+    time = order_by[0].column
+    return Clock.of(Schema({time: schema.field(time).type}, type=None, time=time, time_unit=parsed.time_unit))
 
 
 def _bound_window(query: RowQuery, schema: pa.Schema, clock: Clock) -> Window | None:
