@@ -172,3 +172,16 @@ def test_a_clause_that_reads_no_column(events: pa.Table) -> None:
         assert "$: row 1 is not the last row of its partition, which is row 2\n   A: row 0; B: row 1" in told
     else:
         assert "it waits for A: there are no rows" in told
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("A B $ C", "$: rows of the pattern come behind it"),
+        ("A ^ B C", "^: rows of the pattern come before it"),
+        ("A B $", "$: row 1 is not the last row of its partition, which is row 2"),
+    ],
+)
+def test_an_anchor_in_the_middle_of_a_pattern(pattern: str, reason: str) -> None:
+    clause = f"MATCH_RECOGNIZE (ORDER BY x PATTERN ({pattern}) DEFINE A AS x = 1)"
+    assert reason in str(stretto.why_not(clause, pa.table({"x": [1, 2, 3]})))

@@ -238,6 +238,10 @@ class RowWitness:
 
     def _anchor(self, one: Constraint, found: Found) -> Evidence:
         begin, end = self.rows.partition(found.start)
+        if found.start == begin if one.what.start else found.end == end - 1:  # it stands in the middle of the pattern
+            where = "before" if one.what.start else "behind"
+            rows = (self.row(found.start), self.row(found.end))
+            return Evidence(f"rows of the pattern come {where} it", rows, (), float(found.end - found.start))
         if one.what.start:
             return Evidence(
                 f"row {self.row(found.start)} is not the first row of its partition, which is row {self.row(begin)}",
