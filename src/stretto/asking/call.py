@@ -248,7 +248,7 @@ def rows_of(
     events: Any,
     key: Any,
     between: tuple[Any, Any] | None,
-    time_unit: str | None,
+    time_unit: str | None = None,
     late: Late | None = None,
 ) -> tuple[RowQuery, Rows]:
     """A clause, and the rows that it is asked about; the arguments are those of :func:`why_not`."""
