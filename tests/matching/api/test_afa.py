@@ -26,7 +26,8 @@ def test_rows_are_those_of_the_input(afa: stretto.AFA) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [{"output": "positions"}, {"valuations": True}, {"time_unit": "s"}, {"language": "sase"}]
+    "option",
+    [{"output": "positions"}, {"valuations": True}, {"time_unit": "s"}, {"language": "sase"}, {"type": "kind"}],
 )
 def test_options_of_queries_are_refused(afa: stretto.AFA, option: dict[str, Any]) -> None:
     with pytest.raises(stretto.OptionError, match=f"{next(iter(option))}=.* is for queries in CEQL or SASE"):
@@ -43,7 +44,7 @@ def test_unknown_options_are_refused(afa: stretto.AFA) -> None:
 def test_pieces_are_the_whole(afa: stretto.AFA, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "CHUNK", 3)
     events = [{"t": at * 7 % 20, "kind": "ab"[at % 2]} for at in range(20)]
-    pieces = list(stretto.iter_matches(afa, events, time="t", type="kind", provenance=True))
+    pieces = list(stretto.iter_matches(afa, events, time="t", provenance=True))
     whole = stretto.match(afa, events, time="t", provenance=True)
     assert len(pieces) == 7
     assert pa.concat_tables(pieces) == whole

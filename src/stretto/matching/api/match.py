@@ -18,8 +18,9 @@ from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.empty_result.automata import unmet_arcs
-from stretto.matching.empty_result.queries import findings, warn_of
+from stretto.matching.empty_result.queries import findings, with_warnings
 from stretto.matching.executors.base import Reading
+from stretto.matching.executors.choose import OF_QUERIES, refuse
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.files import Source, are_files, are_files_of_stream, open_files, table_of
 from stretto.matching.input.k_way_merge import Streams
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from stretto.matching.executors.retracting import RetractingExecutor
 
 T = TypeVar("T")
-Found = TypeVar("Found", pa.Table, MatchSet)
 
 
 @check_arguments
@@ -140,33 +140,25 @@ def match(  # noqa: PLR0913 - the options that users have
     >>> stretto.match("SELECT * FROM S WHERE A; B+", events, output="summary").to_pylist()
     [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
     """
+    given = {
+        "type": type,
+        "time": time,
+        "sequence": sequence,
+        "stream": stream,
+        "time_unit": time_unit,
+        "output": output,
+        "valuations": valuations,
+        "language": language,
+        "at_end": at_end,
+        "timeouts": timeouts,
+    }
     if isinstance(query, AFA | Afa):
-        given = {
-            "stream": stream,
-            "time_unit": time_unit,
-            "output": output,
-            "valuations": valuations,
-            "language": language,
-            "at_end": at_end,
-            "timeouts": timeouts,
-        }
         if budget is not None:
             options["budget"] = budget
-        return _match_afa(query, events, time=time, sequence=sequence, **_of_afa(given | options))
+        return _match_afa(query, events, **_of_afa(given | options))
     if options:
         raise unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
     if is_clause(query, language):
-        given = {
-            "type": type,
-            "time": time,
-            "sequence": sequence,
-            "stream": stream,
-            "time_unit": time_unit,
-            "output": output,
-            "valuations": valuations,
-            "at_end": at_end,
-            "timeouts": timeouts,
-        }
         schema, pieces = _of_clause(str(query), events, given, progress)
         return pa.concat_tables([*_within(pieces, Budget(budget))] or [schema.empty_table()])
     reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end, timeouts=timeouts)
@@ -208,35 +200,31 @@ def _of_clause(
     from stretto.matching.executors.row_pattern import read_clause
     from stretto.matching.sql.run import match_clause
 
-    parameters = signature(match).parameters
-    for name, value in options.items():
-        if name not in parameters:
-            raise unexpected("unexpected argument", {name}, ("language", "time_unit", "budget", "progress"))
-        if name not in ("language", "time_unit") and value != parameters[name].default:
-            raise OptionError(
-                f"{name}={value!r} is for queries in CEQL, SASE+ or EQL and for AFAs, and this is a clause, whose text says it"
-            )
+    known = ("language", "time_unit", "budget", "progress")
+    said = _said(options)
+    if unknown := set(said) - signature(match).parameters.keys():
+        raise unexpected("unexpected argument", unknown, known)
+    refuse(
+        said,
+        set(said).difference(known),
+        "queries in CEQL, SASE+ or EQL and for AFAs, and this is a clause, whose text says it",
+    )
     return match_clause(read_clause(text, options.get("time_unit")), events, progress)
 
 
-#: What :func:`match` is told of queries only, with the values that it has where nothing is said.
-_OF_QUERIES = {
-    "stream": None,
-    "time_unit": None,
-    "output": "events",
-    "valuations": False,
-    "language": None,
-    "at_end": "complete",
-    "timeouts": False,
-}
+def _of_afa(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that were said of an AFA, of which none may be one of queries alone."""
+    said = _said(options)
+    refuse(said, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
+    return said
 
 
-def _of_afa(options: dict[str, Any]) -> dict[str, Any]:
-    """Options without those that say nothing about an AFA."""
-    for name, default in _OF_QUERIES.items():
-        if options.get(name, default) != default:
-            raise OptionError(f"{name}={options[name]!r} is for queries in CEQL or SASE+, and this is an AFA")
-    return {name: value for name, value in options.items() if name not in (*_OF_QUERIES, "type")}
+def _said(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that are no defaults of :func:`match`."""
+    parameters = signature(match).parameters
+    return {
+        name: value for name, value in options.items() if name not in parameters or value != parameters[name].default
+    }
 
 
 @check_arguments(like=match)
@@ -261,7 +249,7 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
     [1, 2, 4]
     """
     call = _Call.of(query, events, options, sets=True)
-    return call.told(call.sets())
+    return with_warnings(call.sets(), call.findings)
 
 
 #: What of a :class:`Reading` a call over a whole table is told.
@@ -376,17 +364,12 @@ class _Call:
 
     def piped(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches after the query's pipes."""
-        found = piped(self.query, self.layout, self.told(self.tables(progress, meter)))
+        found = piped(self.query, self.layout, with_warnings(self.tables(progress, meter), self.findings))
         return (table.select(self.shown.schema().names) for table in found) if self.shown is not self.layout else found
 
-    def told(self, pieces: Iterator[Found]) -> Iterator[Found]:
-        """The pieces of a result; behind them, where there are no matches, warnings of what keeps them away."""
-        nothing = True
-        for piece in pieces:
-            nothing = nothing and isinstance(piece, pa.Table) and not piece.num_rows
-            yield piece
-        if nothing:
-            warn_of(findings(self.query, self.events))
+    def findings(self) -> list[str]:
+        """What keeps matches away, where there are none."""
+        return findings(self.query, self.events)
 
     def _advanced(self, found: Iterator[T]) -> Iterator[T]:
         """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
@@ -469,17 +452,8 @@ def _iter_match_afa(
     executor = RetractingExecutor(frozen, given.schema, time=time, sequence=sequence, ordered=True, **options)
     if isinstance(given, pa.Table):
         given = given.select(executor.needed())
-    return _told(_outputs(executor, input_of(given, executor.needed(), (), time, tie, None)), frozen, given)
-
-
-def _told(pieces: Iterator[pa.Table], afa: Afa, events: pa.Table | Source) -> Iterator[pa.Table]:
-    """The outputs of an automaton; behind them, where there are none, warnings of what keeps them away."""
-    nothing = True
-    for piece in pieces:
-        nothing = nothing and not piece.num_rows
-        yield piece
-    if nothing:
-        warn_of(unmet_arcs(afa, events))
+    pieces = _outputs(executor, input_of(given, executor.needed(), (), time, tie, None))
+    return with_warnings(pieces, lambda: unmet_arcs(frozen, given))
 
 
 def _outputs(executor: RetractingExecutor, events: Input) -> Iterator[pa.Table]:

@@ -7,8 +7,8 @@ columns only where something is in the way. :func:`stretto.why_not` tells of the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,8 @@ from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.typing import typed
 
+Piece = TypeVar("Piece")
+
 #: Findings that are told at most, and things asked of single events that are looked at.
 TOLD, MOST_SINGLES = 8, 256
 
@@ -38,6 +40,16 @@ def warn_of(found: Iterable[str]) -> None:
     """Warn of what keeps a result empty; to be called for one without rows only."""
     for one in found:
         warn(one if one.startswith(ABSENT) else f"no match: {one}", StrettoWarning)
+
+
+def with_warnings(pieces: Iterator[Piece], findings: Callable[[], Iterable[str]]) -> Iterator[Piece]:
+    """The pieces of a result; behind them, where they have no rows, warnings of what was found to keep these away."""
+    empty = True
+    for piece in pieces:
+        empty = empty and isinstance(piece, pa.Table) and not piece.num_rows
+        yield piece
+    if empty:
+        warn_of(findings())
 
 
 def findings(query: Query, events: pa.Table | Source) -> list[str]:

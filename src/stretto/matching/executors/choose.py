@@ -37,7 +37,7 @@ OF_CLAUSES = ("time_unit", "disorder", "late", "budget", "capacity")
 
 
 def executor_for(query: str | Query | AFA | Afa, schema: Any, options: Mapping[str, Any]) -> Executor:
-    """The line of a matcher: which query or automaton it runs, and what of the options was said.
+    """What runs a query, an automaton or a clause in a matcher, with the options that were said.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from stretto.arguments import check_arguments
 from stretto.errors import DataError, OptionError, QueryError, Span, suggestion
 from stretto.events import as_table
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
-from stretto.matching.empty_result.queries import warn_of
+from stretto.matching.empty_result.queries import with_warnings
 from stretto.matching.input.files import Source, are_files, open_files
 from stretto.matching.output.progress import Progress
 from stretto.matching.sql.row_pattern_table import iter_recognized, unmet
@@ -182,14 +182,10 @@ def _rows_read(bound: BoundRows, table: pa.Table | Source) -> pa.Table:
 
 
 def _told(bound: BoundRows, rows: pa.Table, progress: bool | None) -> Iterator[pa.Table]:
-    """The rows of a clause; behind them, where there are none, warnings of what keeps them away."""
-    count = 0
+    """The rows of a clause, with warnings where there are none."""
     with Progress(progress, rows.num_rows) as report:
-        for piece in iter_recognized(bound, rows, report=report):
-            count += piece.num_rows
-            yield piece
-    if not count:
-        warn_of(unmet(bound, rows))
+        pieces = iter_recognized(bound, rows, report=report)
+        yield from with_warnings(pieces, lambda: unmet(bound, rows))
 
 
 def _opened(table: Any) -> pa.Table | Source:
