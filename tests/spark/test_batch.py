@@ -376,6 +376,14 @@ def test_few_bytes_are_not_packed_into_one_task(spark: Any) -> None:
     ]
 
 
+def test_a_plan_shows_the_query(spark: Any) -> None:
+    df = spark.createDataFrame([("A", 1), ("B", 2)], "type string, t int")
+    found = stretto.spark.match(df, "SELECT * FROM S\n WHERE A ; B", time="t")
+    found.collect()
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow stretto: SELECT * FROM S WHERE A ; B(" in plan
+
+
 def test_jobs_of_our_own_have_a_description(spark: Any) -> None:
     from stretto.spark.compat import described
 

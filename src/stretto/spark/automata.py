@@ -18,7 +18,7 @@ from stretto.matching.executors.choose import OF_QUERIES, refuse
 from stretto.query.afa import Afa
 from stretto.spark.batch.survey import tasks_for
 from stretto.spark.batch.worker import check_times, pieces, whole_tables
-from stretto.spark.compat import to_arrow
+from stretto.spark.compat import named, to_arrow
 from stretto.spark.frames import (
     arrow_fields,
     check_dataframe,
@@ -162,7 +162,7 @@ def match(call: Prepared, options: Continuous, partitions: int | None) -> DataFr
         if call.changes is not None:
             raise OptionError("the arcs are a stream, and the events are not: give a table of changes")
         ship(call.events.sparkSession, call.run.start)
-        worker = partial(run_automaton, **call.run.plain)
+        worker = named(partial(run_automaton, **call.run.plain), "an automaton")
         events = settled_events(call.events, call.columns, (), options)
         rows = ordered_by_key(events, call.columns, call.keys, call.order, tasks_for(events, partitions))
         return rows.mapInArrow(worker, spark_schema(call.run.result))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stretto.errors import OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 
 def needs(what: str, *least: int) -> None:
@@ -168,6 +171,18 @@ def described(session: Any, what: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty(name, before)
+
+
+def in_short(text: str, most: int = 80) -> str:
+    """A query in one line that is no longer than ``most``."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def named(worker: partial[T], what: str) -> partial[T]:
+    """A worker's function that plans, and Spark's UI, show with what it runs: the stage of a query is told from others by that."""
+    worker.__name__ = f"stretto: {in_short(what)}"  # type: ignore[attr-defined]
+    return worker
 
 
 def worker_files() -> Path | None:

@@ -25,7 +25,7 @@ from stretto.query.afa import Afa
 from stretto.spark.batch.run import latest_of
 from stretto.spark.batch.survey import tasks_for
 from stretto.spark.batch.worker import Roles, pieces, whole_tables
-from stretto.spark.compat import to_arrow
+from stretto.spark.compat import named, to_arrow
 from stretto.spark.frames import (
     arrow_fields,
     check_dataframe,
@@ -294,7 +294,8 @@ def _batch(
     latest = None if not run.counts else latest_of(events, time, columns[time])
     ordered = ordered_by_key(events, columns, run.by, order, tasks_for(events, partitions))
     ship(events.sparkSession, lambda: rehearse(run))
-    return ordered.mapInArrow(partial(run_patterns, latest=latest, **run.plain), spark_schema(result))
+    worker = named(partial(run_patterns, latest=latest, **run.plain), run.text)
+    return ordered.mapInArrow(worker, spark_schema(result))
 
 
 @worker_task

@@ -20,6 +20,7 @@ from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, OrderItem
 from stretto.spark.batch.survey import tasks_for
 from stretto.spark.batch.worker import pieces, whole_tables
+from stretto.spark.compat import named
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.workers import worker_task
 
@@ -48,6 +49,7 @@ def recognized(rows: DataFrame, bound: BoundRows) -> DataFrame:
     if keys or order:
         rows = rows.sortWithinPartitions(*keys, *order)
     worker = partial(run_partitions, text=bound.parsed.text, schema=bound.schema.serialize().to_pybytes())
+    worker = named(worker, bound.parsed.text)
     return rows.select(*shown).mapInArrow(worker, spark_schema(bound.output))
 
 

@@ -32,7 +32,7 @@ from stretto.spark.batch.survey import key_hash
 from stretto.spark.batch.totals import added_up
 from stretto.spark.batch.worker import run_partition
 from stretto.spark.columns import in_streams
-from stretto.spark.compat import described, repartition_by_number, to_arrow
+from stretto.spark.compat import described, in_short, named, repartition_by_number, to_arrow
 from stretto.spark.frames import column, spark_schema
 from stretto.spark.kernels import ship
 from stretto.spark.prepared import Prepared
@@ -49,19 +49,15 @@ def match(call: Prepared, *, partitions: int | None, slices: int | None) -> Data
         plan = plans.make(call, partitions=partitions, slices=slices)
         latest = _latest(call) if call.drops or call.times_out else None
     _warn(call, plan)
-    worker = partial(run_partition, **call.task, marked=plan.cuts, completes=call.completes, latest=latest)
+    worker = named(
+        partial(run_partition, **call.task, marked=plan.cuts, completes=call.completes, latest=latest), call.query.text
+    )
     ship(call.events.sparkSession, call.start)
     kind = spark_schema(call.layout.schema())
     if plan.scans and plan.slices is not None:
         return side_by_side([rows.mapInArrow(worker, kind) for rows in in_slices(call, plan.rows, plan.slices)])
     ordered = _cut(call, plan) if plan.cuts else _whole(call, plan)
     return added_up(ordered.mapInArrow(worker, kind), call)
-
-
-def in_short(text: str, most: int = 80) -> str:
-    """A query in one line that is no longer than ``most``."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def _latest(call: Prepared) -> bytes | None:

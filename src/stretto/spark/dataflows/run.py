@@ -25,6 +25,7 @@ from stretto.dataflow.node import payload_type
 from stretto.dataflow.plan_json import travelling
 from stretto.errors import DataError, OptionError, hinted
 from stretto.query.typing import kind_of
+from stretto.spark.compat import named
 from stretto.spark.dataflows.groups import INPUT, OUTPUT, Groups, run_groups
 from stretto.spark.frames import arrow_fields, check_dataframe, column, spark_schema
 from stretto.spark.kernels import ship
@@ -372,7 +373,8 @@ def _batch(call: Prepared, options: Continuous) -> DataFrame:
     packed = reduce(lambda left, right: left.union(right), parts)
     together = packed.repartition("bucket") if options.buckets != 1 else packed.repartition(1)
     ordered = together.sortWithinPartitions("bucket", "source", "number")
-    return ordered.mapInArrow(partial(run_groups, task=asdict(call.groups)), spark_schema(call.groups.schema))
+    worker = named(partial(run_groups, task=asdict(call.groups)), "a dataflow")
+    return ordered.mapInArrow(worker, spark_schema(call.groups.schema))
 
 
 def _packed(source: Source, rows: DataFrame, options: Continuous) -> DataFrame:
