@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import stretto
 from stretto.errors import DataError, OptionError
 
 pytestmark = [pytest.mark.spark]
@@ -56,6 +57,20 @@ def test_an_error_shows_file_and_record(spark: Any, tmp_path: Path) -> None:
     )
     assert found is not None, told[0]
     assert len(found[1]) == 300
+
+
+@pytest.mark.parametrize("line", ["nonsense", '{"type":"B","t', '{"type":"C","ts":"x","k":"x"}', '{"ts":3}', "[1]"])
+def test_an_error_does_not_depend_on_the_query(spark: Any, tmp_path: Path, line: str) -> None:
+    """Records that could be in no match, such as those without a type or a key, are no events either."""
+    from stretto.connectors import files
+
+    events = f'{{"type":"A","ts":1,"k":"x"}}\n{line}\n{{"type":"B","ts":2,"k":"x"}}\n'
+    (tmp_path / "a.jsonl").write_text(events)
+    schema = "type string, ts bigint, k string"
+    read = files.read(spark, tmp_path, format="json", schema=schema, time="ts", bad_records="error")
+    query = "SELECT * FROM S WHERE A ; B PARTITION BY [k] WITHIN 5 [ts]"
+    with pytest.raises(Exception, match="a record is no event"):
+        stretto.spark.match(read.good, query, **read.roles).collect()
 
 
 CSV = 'type,ts,price\nA,1,2.5\nA,x,3\nB,2\nC,3,4,5\n"D\nE",4,1\n\nF,,1\n"A""B",5,\nG,7,zz\n'

@@ -23,7 +23,7 @@ from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Event
 from stretto.connectors.sinks import Writer, query_id
 from stretto.errors import DataError, OptionError, hinted
 from stretto.spark.compat import needs
-from stretto.spark.frames import arrow_fields, column
+from stretto.spark.frames import arrow_fields, column, or_raise
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -155,8 +155,8 @@ def _with_partitions(spark: SparkSession, rows: DataFrame, table: DeltaTable) ->
     joined = rows.withColumn(_END, end).join(
         F.broadcast(spark.createDataFrame(by_file).withColumn(_KNOWN, F.lit(True))), _END, "left"
     )
-    lost = F.raise_error(F.concat(F.lit("a file of the Delta table is not in its log: "), column(_END))).cast("boolean")
-    return joined.filter(F.coalesce(column(_KNOWN), lost))
+    lost = F.concat(F.lit("a file of the Delta table is not in its log: "), column(_END))
+    return joined.filter(or_raise(column(_KNOWN).isNotNull(), lost))
 
 
 def _stream(spark: SparkSession, uri: str, storage: dict[str, str], **more: str) -> DataFrame:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stretto.errors import DataError, OptionError, hinted
-from stretto.spark.frames import column
+from stretto.spark.frames import column, or_raise
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -189,7 +189,7 @@ def _failing(name: str) -> Column:
         column(RAW)
     )
     fault = F.concat(F.lit(f"{name}: a record is no event"), where, F.lit(": "), column(FAULT), F.lit(": "), text)
-    return F.when(column(FAULT).isNull(), F.lit(True)).otherwise(F.raise_error(fault).cast("boolean"))
+    return or_raise(column(FAULT).isNull(), fault)
 
 
 def as_struct(schema: Any) -> Any:

@@ -137,6 +137,17 @@ def settled_events(df: DataFrame, columns: Iterable[str], order: Iterable[str], 
     return df if options.sign is None else _without_signs(df, options.sign, dict.fromkeys([*columns, *order]))
 
 
+def or_raise(condition: Column, error: Column) -> Column:
+    """A filter's condition; a row that it does not hold for ends what runs, with a text.
+
+    Spark asks of rows first what it infers from filters behind this one, such as that a type is not NULL, and would pass over wrong
+    rows that have none. It does not do so where a filter is not the same for every partition.
+    """
+    from pyspark.sql import functions as F
+
+    return F.when(condition, F.spark_partition_id() >= 0).otherwise(F.raise_error(error).cast("boolean"))
+
+
 def _without_signs(df: DataFrame, sign: str, names: Iterable[str]) -> DataFrame:
     """The events of a batch that stay, in these columns. A retraction says what it takes back in all of them; one of what never was
     is an error when Spark runs.
