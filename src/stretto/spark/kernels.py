@@ -29,6 +29,8 @@ class _Shipped:
         #: Where the archives lie, from which Spark reads them whenever a worker starts.
         self._folder = tempfile.TemporaryDirectory(prefix="stretto-")
         self._sent: set[Path] = set()
+        #: The marks of the groups of kernels that were compiled when kernels were sent last.
+        self.compiled: frozenset[Path] = frozenset()
         self._archives = 0
 
     def send(self, session: Any, files: Iterable[Path]) -> None:
@@ -69,7 +71,11 @@ def ship(session: Any, start: Callable[[], object] | None = None) -> None:
     shipped = _shipped[session]
     if shipped is None:
         return
-    shipped.send(session, _kernels(Path(_jit.CACHE_DIRECTORY)))
+    cache = Path(_jit.CACHE_DIRECTORY)
+    compiled = frozenset(cache.glob("*.compiled"))
+    if compiled != shipped.compiled:  # else there is nothing new in a thousand files
+        shipped.send(session, _kernels(cache))
+        shipped.compiled = compiled
     if start is not None:
         with _jit.recorded() as conditions:
             start()
@@ -79,9 +85,7 @@ def ship(session: Any, start: Callable[[], object] | None = None) -> None:
 
 
 def _kernels(cache: Path) -> Iterator[Path]:
-    """The files of kernels, if an engine is compiled."""
-    if not any(cache.glob("*.compiled")):
-        return
+    """The files of kernels."""
     for file in sorted(cache.rglob("*")):
         is_draft = file.name.startswith(".") or file.suffix == ".lock"
         if file.is_file() and not is_draft and file.relative_to(cache).parts[0] != _jit.CONDITIONS:

@@ -183,9 +183,13 @@ def _rows_read(bound: BoundRows, table: pa.Table | Source) -> pa.Table:
 
 def _told(bound: BoundRows, rows: pa.Table, progress: bool | None) -> Iterator[pa.Table]:
     """The rows of a clause, with warnings where there are none."""
+    return with_warnings(_shown(bound, rows, progress), lambda: unmet(bound, rows))
+
+
+def _shown(bound: BoundRows, rows: pa.Table, progress: bool | None) -> Iterator[pa.Table]:
+    """The rows of a clause, beside a progress bar."""
     with Progress(progress, rows.num_rows) as report:
-        pieces = iter_recognized(bound, rows, report=report)
-        yield from with_warnings(pieces, lambda: unmet(bound, rows))
+        yield from iter_recognized(bound, rows, report=report)
 
 
 def _opened(table: Any) -> pa.Table | Source:
