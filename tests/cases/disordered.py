@@ -139,7 +139,7 @@ def log_of(case: SaseCase, choose: random.Random, *, signed: bool, sequenced: bo
     for at, event in enumerate(events):
         comes = at + delay * choose.random()
         if signed and choose.random() < 0.2:
-            old = {**choose.choice(events), **{name: event[name] for name in ("t", "#", *case.query.equal)}}
+            old = {**choose.choice(events), **{name: event[name] for name in ("t", "#", *case.query.partition_by)}}
             steps.append((comes, [(1, old)]))
             steps.append((comes + delay * choose.random(), [(-1, old), (1, event)]))
         else:
@@ -165,7 +165,7 @@ def log_of(case: SaseCase, choose: random.Random, *, signed: bool, sequenced: bo
 
 def _places(pieces: list[list[dict[str, Any]]], case: SaseCase) -> tuple[dict[int, int], dict[int, int]]:
     """What orders events of one time without a sequence, and their rows: an insertion behind a retraction is a revision."""
-    keys = () if case.query.selection is Selection.STRICT else case.query.equal
+    keys = () if case.query.selection is Selection.STRICT else case.query.partition_by
     place: dict[int, int] = {}
     row_of: dict[int, int] = {}
     row = 0

@@ -137,7 +137,7 @@ def case_of_sase(seed: int) -> Case:
     text = sase.text_of(query)
     single = [f"{one.variable}.{{}}" for one in query.positive if not one.many]
     ends = query.components[0].negated or query.components[-1].negated
-    scope = _scope(choose, query.equal, single, [] if ends else _slides(query.window, one.schema))
+    scope = _scope(choose, query.partition_by, single, [] if ends else _slides(query.window, one.schema))
     terms = [f"{one.variable}{'[]' * one.many}.{{}}" for one in query.positive]
     if kind <= 6:
         counts = [f"count({one.variable}{'[]' * one.many})" for one in query.positive]
@@ -155,7 +155,7 @@ def case_of_variants(seed: int) -> Case:
     query = one.query
     lines = [line for line in query.text.splitlines() if line.startswith(("PATTERN", "WHERE", "WITHIN"))]
     single = [f"{one.variable}.{{}}" for one in query.positive if not one.many]
-    scope = _scope(choose, query.equal, single, [] if "~" in lines[0] else _slides(query.window, one.schema))
+    scope = _scope(choose, query.partition_by, single, [] if "~" in lines[0] else _slides(query.window, one.schema))
     terms = [f"{one.variable}{'[]' * one.many}.{{}}" for one in query.positive]
     counts = [f"count({one.variable}{'[]' * one.many})" for one in query.positive]
     named = (f"{one} AS n{number}" for number, one in enumerate(_items(choose, terms, counts)))

@@ -152,7 +152,7 @@ def test_components_refused(text: str, message: str) -> None:
 def test_strategies(selection: Selection) -> None:
     for text in (selection, selection.upper(), f"{selection}()", f"{selection}(a[], b)", f"{selection} ( b )"):
         query = parse(f"PATTERN SEQ(A+ a[], B b) WHERE {text} {{}}")
-        assert (query.selection, query.condition, query.equal) == (selection, None, ())
+        assert (query.selection, query.condition, query.partition_by) == (selection, None, ())
 
 
 @pytest.mark.parametrize(
@@ -176,14 +176,14 @@ def test_strategies_refused(text: str, message: str, hint: str | None) -> None:
 
 
 def test_equivalence_tests() -> None:
-    assert where("[x]").equal == ("x",)
+    assert where("[x]").partition_by == ("x",)
     assert where("[x]").condition is None
     query = where("[x, y] and b.x > 1 and ([z] and [`a b`, x] and (b.y > 1 and b.z > 1)) and [and, y]")
-    assert query.equal == ("x", "y", "z", "a b", "and")
-    assert query.partition_by == query.equal
-    assert [query.text[span.start : span.end] for span in query.equal_spans] == ["x", "y", "z", "`a b`", "and"]
+    assert query.partition_by == ("x", "y", "z", "a b", "and")
+    assert query.partition_by == query.partition_by
+    assert [query.text[span.start : span.end] for span in query.partition_spans] == ["x", "y", "z", "`a b`", "and"]
     assert str(query.condition) == "b.x > 1 AND b.y > 1 AND b.z > 1"
-    assert where("([x])").equal == ("x",)
+    assert where("([x])").partition_by == ("x",)
     assert where("[x] and b.flag").condition == p.Comparison("=", r("b.flag"), n(True))
 
 
@@ -693,7 +693,7 @@ def test_figure_1_query_1() -> None:
     assert str(query.condition) == "a.tag_id = b.tag_id AND a.tag_id = c.tag_id"
     assert query.window == Window(seconds=Decimal(43200))
     short = parse("PATTERN SEQ(Shelf a, ~(Register b), Exit c) WHERE skip_till_next_match(a, b, c) { [tag_id] }")
-    assert short.equal == ("tag_id",)
+    assert short.partition_by == ("tag_id",)
 
 
 def test_figure_1_query_2() -> None:
@@ -727,7 +727,7 @@ def test_figure_1_query_3() -> None:
               and b.volume < 80%*a[a.LEN].volume }
         WITHIN 1 hour"""
     )
-    assert query.equal == ("symbol",)
+    assert query.partition_by == ("symbol",)
     assert str(query.condition) == (
         "a[1].volume > 1000 AND a[i].price > avg(a[..i-1].price) AND b.volume < (0.8 * a[a.LEN].volume)"
     )
@@ -753,7 +753,7 @@ def test_section_6_template(strategy: str, iterator: str, printed: str) -> None:
     )
     assert query.components == (Component(("STOCK",), "a", kleene=True), Component(("STOCK",), "b"))
     assert query.selection == strategy
-    assert query.equal == ("symbol",)
+    assert query.partition_by == ("symbol",)
     assert str(query.condition) == f"(a[1].price % 500) = 0 AND {printed} AND b.volume < 150"
     assert query.window == Window(number=500)
 

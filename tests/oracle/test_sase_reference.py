@@ -83,14 +83,14 @@ def test_a_singleton_ignores_what_does_not_begin_it() -> None:
 
 def test_partition_contiguity_is_contiguity_in_the_partition() -> None:
     stream = "A/x A/y B/x B/y"
-    assert matches(stream, "A a, B b", selection=PARTITION, equal=("k",)) == ["a:0 b:2", "a:1 b:3"]
-    assert matches(stream, "A a, B b", selection=STRICT, equal=("k",)) == []
-    assert matches("A/y A/x B/x B/y", "A a, B b", selection=STRICT, equal=("k",)) == ["a:1 b:2"]
+    assert matches(stream, "A a, B b", selection=PARTITION, partition_by=("k",)) == ["a:0 b:2", "a:1 b:3"]
+    assert matches(stream, "A a, B b", selection=STRICT, partition_by=("k",)) == []
+    assert matches("A/y A/x B/x B/y", "A a, B b", selection=STRICT, partition_by=("k",)) == ["a:1 b:2"]
 
 
 def test_every_event_of_a_partition_counts() -> None:
     stream = "A/x C/x B/x A/y C/x B/y"
-    assert matches(stream, "A a, B b", selection=PARTITION, equal=("k",)) == ["a:3 b:5"]
+    assert matches(stream, "A a, B b", selection=PARTITION, partition_by=("k",)) == ["a:3 b:5"]
 
 
 @pytest.mark.parametrize("selection", [STRICT, PARTITION])
@@ -100,9 +100,9 @@ def test_partition_contiguity_without_tests_is_strict(selection: Selection) -> N
 
 @pytest.mark.parametrize("selection", EVERY)
 def test_an_event_with_null_is_in_no_partition(selection: Selection) -> None:
-    assert matches("A/_ B/_ A/x B/x", "A a, B b", selection=selection, equal=("k",)) == ["a:2 b:3"]
-    assert matches("A/_ A/x", "A a", selection=selection, equal=("k",)) == ["a:1"]
-    between = matches("A/x C/_ B/x", "A a, B b", selection=selection, equal=("k",))
+    assert matches("A/_ B/_ A/x B/x", "A a, B b", selection=selection, partition_by=("k",)) == ["a:2 b:3"]
+    assert matches("A/_ A/x", "A a", selection=selection, partition_by=("k",)) == ["a:1"]
+    between = matches("A/x C/_ B/x", "A a, B b", selection=selection, partition_by=("k",))
     # It counts for strict contiguity only.
     assert between == ([] if selection is STRICT else ["a:0 b:2"])
 
@@ -110,14 +110,14 @@ def test_an_event_with_null_is_in_no_partition(selection: Selection) -> None:
 @pytest.mark.parametrize("selection", EVERY)
 def test_nan_is_one_key(selection: Selection) -> None:
     table = events("A B").append_column("w", pa.array([math.nan, math.nan]))
-    assert matches(table, "A a, B b", selection=selection, equal=("w",)) == ["a:0 b:1"]
+    assert matches(table, "A a, B b", selection=selection, partition_by=("w",)) == ["a:0 b:1"]
     assert matches(table, "A a, B b", "a.w = b.w", selection) == []
 
 
 def test_two_tests_make_finer_partitions() -> None:
     stream = "A1/x A2/x B2/x B1/y"
-    assert matches(stream, "A a, B b", equal=("k",)) == ["a:0 b:2", "a:1 b:2"]
-    assert matches(stream, "A a, B b", equal=("k", "v")) == ["a:1 b:2"]
+    assert matches(stream, "A a, B b", partition_by=("k",)) == ["a:0 b:2", "a:1 b:2"]
+    assert matches(stream, "A a, B b", partition_by=("k", "v")) == ["a:1 b:2"]
 
 
 def test_events_at_one_time_are_in_sequence() -> None:
@@ -332,8 +332,8 @@ def test_windows_cut_a_kleene() -> None:
 
 
 def test_events_are_counted_in_the_partition() -> None:
-    assert matches("A/x C/y C/y B/x", "A a, B b", events=1, equal=("k",)) == ["a:0 b:3"]
-    assert matches("A/x C/x B/x", "A a, B b", events=1, equal=("k",)) == []
+    assert matches("A/x C/y C/y B/x", "A a, B b", events=1, partition_by=("k",)) == ["a:0 b:3"]
+    assert matches("A/x C/x B/x", "A a, B b", events=1, partition_by=("k",)) == []
 
 
 # ---- Negation
@@ -374,12 +374,12 @@ def test_each_beside_a_negation() -> None:
 
 
 def test_negated_events_are_of_the_partition() -> None:
-    assert matches("A/x C/y C/_ B/x", "A a, ~(C n), B b", equal=("k",)) == ["a:0 b:3"]
-    assert matches("A/x C/x B/x", "A a, ~(C n), B b", equal=("k",)) == []
+    assert matches("A/x C/y C/_ B/x", "A a, ~(C n), B b", partition_by=("k",)) == ["a:0 b:3"]
+    assert matches("A/x C/x B/x", "A a, ~(C n), B b", partition_by=("k",)) == []
     before = "~(C n), A a, B b"
-    assert matches("C/y A/x B/x", before, selection=STRICT, equal=("k",), within=5) == ["a:1 b:2"]
-    assert matches("C/_ A/x B/x", before, selection=STRICT, equal=("k",), within=5) == ["a:1 b:2"]
-    assert matches("C/x A/x B/x", before, selection=STRICT, equal=("k",), within=5) == []
+    assert matches("C/y A/x B/x", before, selection=STRICT, partition_by=("k",), within=5) == ["a:1 b:2"]
+    assert matches("C/_ A/x B/x", before, selection=STRICT, partition_by=("k",), within=5) == ["a:1 b:2"]
+    assert matches("C/x A/x B/x", before, selection=STRICT, partition_by=("k",), within=5) == []
 
 
 def test_a_negated_event_can_be_selected() -> None:
@@ -430,11 +430,11 @@ def test_non_overlap_prefers_few_events_and_small_positions() -> None:
 
 def test_non_overlap_is_of_a_partition() -> None:
     stream = "A/x A/y B/x B/y"
-    assert matches(stream, "A a, B b", non_overlap=True, equal=("k",)) == ["a:0 b:2", "a:1 b:3"]
+    assert matches(stream, "A a, B b", non_overlap=True, partition_by=("k",)) == ["a:0 b:2", "a:1 b:3"]
     assert matches(stream, "A a, B b", non_overlap=True) == ["a:0 b:2"]
     # Strict contiguity: the stream is one, whatever the tests.
     stream = "A/x A/y A/y A/x"
-    assert matches(stream, "A+ a[]", "a.LEN > 1", STRICT, non_overlap=True, equal=("k",)) == ["a:1,2"]
+    assert matches(stream, "A+ a[]", "a.LEN > 1", STRICT, non_overlap=True, partition_by=("k",)) == ["a:1,2"]
 
 
 def test_negation_comes_before_non_overlap() -> None:
@@ -498,7 +498,7 @@ def test_query_1() -> None:
     rows = [("Shelf", 1), ("Shelf", 2), ("Register", 2), ("Exit", 1), ("Exit", 2)]
     table = pa.table({"type": [row[0] for row in rows], "tag": [row[1] for row in rows]})
     components = "Shelf a, ~(Register b), Exit c"
-    assert matches(table, components, equal=("tag",)) == ["a:0 c:3"]
+    assert matches(table, components, partition_by=("tag",)) == ["a:0 c:3"]
     # In words the same, with a skip over exits of other tags.
     assert matches(table, components, "a.tag = b.tag and a.tag = c.tag") == ["a:0 c:3"]
 
@@ -533,9 +533,9 @@ def test_query_3() -> None:
     where = "a[1].volume > 1000 and a[i].price > avg(a[..i-1].price) and b.volume < 80 * a[a.LEN].volume / 100"
     components = "Stock+ a[], Stock b"
     r1, r2, r3 = "a:0,1,2,3,4 b:5", "a:2,3 b:5", "a:0,1,2,3,4,5,6 b:7"
-    assert matches(table, components, where, equal=("symbol",)) == [r1, r2, r3, "a:2,3,5 b:7"]
+    assert matches(table, components, where, partition_by=("symbol",)) == [r1, r2, r3, "a:2,3,5 b:7"]
     # e3's run cannot take e5; the events are one partition.
-    assert matches(table, components, where, PARTITION, equal=("symbol",)) == [r1, r3]
+    assert matches(table, components, where, PARTITION, partition_by=("symbol",)) == [r1, r3]
 
 
 # ---- Section 6: the stock stream
@@ -597,7 +597,7 @@ def test_stocks(selection: Selection, predicate: str) -> None:
         ["stock+ a[]", "stock b"],
         " and ".join(filter(None, parts)),
         selection,
-        equal=("symbol",),
+        partition_by=("symbol",),
         window=Window(number=WINDOW),
     )
     found = evaluate_sase(bind_sase(query, Schema.of(few, time="ts")), few)
@@ -624,7 +624,7 @@ def test_skipping_more_finds_more() -> None:
             continue
         strict, partition, following, every = (set(_selected(one, selection)) for selection in EVERY)
         assert strict | partition | following <= every, one
-        assert one.query.equal or strict == partition, one
+        assert one.query.partition_by or strict == partition, one
 
 
 def _selected(one: SaseCase, selection: Selection) -> list[SaseMatch]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from stretto.arguments import check_arguments
 from stretto.asking.afa_events import AfaEvents, AfaTrial, AfaWitness
 from stretto.asking.answering import answered
-from stretto.asking.choosing import choosing, choosing_rows
+from stretto.asking.choosing import choosing_rows
 from stretto.asking.evidence import Witness
 from stretto.asking.late import Late
 from stretto.asking.row_events import Rows, RowTrial, RowWitness
@@ -194,7 +194,7 @@ def _answer(  # noqa: PLR0913 - the arguments of why_not
     compiled, there = events_of(query, events, key, between, type, time, sequence, stream, time_unit, language, late)
     trial = Trial(there, _position(event, there.table.num_rows, there.rows))
     searches = [Search(chain, trial) for chain in chains_of(compiled.bound.parsed)]
-    words = choosing(compiled.bound.parsed)
+    words = ", ".join(compiled.bound.parsed.choosers)
     chosen = [(words, compiled)] if words and compiled.parsed.asked is None else []
     return answered(
         compiled.text, there.table.num_rows, searches, Witness(compiled.bound, there), most, choosing=chosen

@@ -20,7 +20,7 @@ from stretto.asking.trying import Events, Found
 from stretto.errors import nearest
 from stretto.query import algebra as a
 from stretto.query import predicate as p
-from stretto.query.constraints.model import Constraint, Kind, Step, parts_of
+from stretto.query.constraints.model import Constraint, Kind, Step
 from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
 from stretto.query.evaluate_sase import failing, holds_in
@@ -414,7 +414,7 @@ class Witness:
         bound = cast(BoundSase, self.bound)
         chosen = {name: [self.event(i) for i in own] for name, own in found.held.items()}
         chosen[one.variables[0]] = [self.event(at)]
-        for part in parts_of(bound.condition):
+        for part in p.conjuncts(bound.condition):
             named = {bound.parsed.references[name].variable for name in p.attributes(part)}
             if one.variables[0] in named and chosen.keys() >= named and not holds_in(bound, part, chosen, {}):
                 return False

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stretto.query import algebra as a
 from stretto.query import predicate as p
-from stretto.query.constraints.model import AnyParsed, joined, parts_of
+from stretto.query.constraints.model import AnyParsed
 from stretto.query.eql import EqlQuery
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import Component, Element, Index, Referred, SaseQuery, Selection, may_lack
@@ -84,7 +84,7 @@ def _of_sase(parsed: SaseQuery, numbers: str, at: int) -> Iterator[SaseQuery]:
             element = Element(part.variable, Index.ONLY, numbers)
             name = str(element)
             is_it = p.Comparison("=", Referred(name, reference=element), p.Constant(at))
-            condition = joined((*parts_of(parsed.condition), is_it))
+            condition = p.joined((*p.conjuncts(parsed.condition), is_it))
             yield replace(parsed, condition=condition, references={**parsed.references, name: element})
     if rest:
         yield replace(parsed, limit=None)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import overload
 
 from stretto.automata.nfab import MODES, Edge, Nfab, own_index
-from stretto.query import predicate as p
 from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence
 from stretto.query.passes import rewrite
 from stretto.query.passes.bind import BoundQuery
@@ -21,14 +20,11 @@ from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.plain import plain
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import (
-    Aggregate,
     Component,
     Group,
-    Length,
     Part,
-    Range,
-    SaseQuery,
     Selection,
+    counting,
     may_lack,
     optional,
 )
@@ -44,7 +40,7 @@ def why_not(nfab: Nfab) -> str:
     """Why a query needs runs with registers, in words; empty when it does not."""
     parsed = nfab.query.parsed
     related = [one for edge in nfab.edges for one in (*edge.related, *(each for _, each in edge.each))]
-    counts = _counts(parsed)
+    counts = counting(parsed.positive, 1)
     related = [one for one in related if one not in counts]
     if related:
         return f"a condition relates events: {related[0]}"
@@ -94,17 +90,6 @@ def of_one_event(query: BoundEql) -> BoundQuery:
     )
     parsed = ParsedQuery(query.parsed.text, Strategy.ALL, None, query.parsed.streams, rewritten, language="sase")
     return BoundQuery(parsed, query.schema, rewritten, None, query.selected, query.time)
-
-
-def _counts(parsed: SaseQuery) -> list[p.Predicate]:
-    """The conditions that ``A{n,m} a[]`` stands for, which a formula says by repeating."""
-    found: list[p.Predicate] = []
-    for one in parsed.positive:
-        length, so_far = Length(one.variable), Aggregate("count", one.variable, Range.UP_TO, None)
-        for sign, reference, bound in ((">=", length, one.least), ("<=", so_far, one.most)):
-            if bound is not None:
-                found.append(p.Comparison(sign, p.Attribute(str(reference)), p.Constant(bound)))
-    return found
 
 
 def _asked(nfab: Nfab) -> set[Selection]:

@@ -59,8 +59,8 @@ def _chooser(query: ParsedQuery | SaseQuery) -> str:
         return "LIMIT"
     if query.keep is not None:
         return "KEEP and AFTER MATCH"
-    if isinstance(query, SaseQuery):
-        return "OUTPUT non_overlap" if query.non_overlap else ""
+    if query.non_overlap:
+        return "OUTPUT non_overlap"
     return "" if query.consume is Consume.NONE else "CONSUME BY"
 
 

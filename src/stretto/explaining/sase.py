@@ -54,8 +54,8 @@ def _strategies(parsed: SaseQuery) -> Iterator[str]:
 
 def _own(title: str, text: str, parsed: SaseQuery) -> str:
     """A part that all languages have, where SASE+ says it in another way."""
-    if title == "partition" and parsed.equal and parsed.selection is Selection.STRICT:
-        names = ", ".join(parsed.equal)
+    if title == "partition" and parsed.partition_by and parsed.selection is Selection.STRICT:
+        names = ", ".join(parsed.partition_by)
         return f"none: one stream, in which the events of a match have the same {names}"
     if title == "output" and parsed.asked is None:
         names = ", ".join(item.name for item in parsed.returns or ()) or ", ".join(

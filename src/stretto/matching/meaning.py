@@ -8,20 +8,20 @@ from typing import Any, cast
 
 from stretto.errors import SnapshotError, StrettoError
 
-#: What fields of queries hold, in the words of their languages; those that follow from others are not told of.
+#: What fields of queries hold, in the words of their languages and in the order in which it is told; those that follow from others
+#: are not told of.
 _WORDS = {
     "strategy": "strategy",
-    "selection": "strategy",
     "items": "SELECT",
     "streams": "FROM",
     "pattern": "pattern",
     "components": "pattern",
+    "selection": "strategy",
     "condition": "condition",
     "define": "DEFINE",
     "measures": "MEASURES",
     "partition_by": "PARTITION BY",
     "joined": "key",
-    "equal": "key",
     "order_by": "ORDER BY",
     "window": "WITHIN",
     "within": "WITHIN",
@@ -90,7 +90,7 @@ def changes(text: Any, now: Any, parsed: Callable[[str], Any]) -> list[str] | No
         return ["its language differs"]
     told: dict[str, str] = {}
     for name, old, new in _others(before, now):
-        word = _WORDS.get(name)
+        word = getattr(now, "words", {}).get(name) or _WORDS.get(name)
         if word is not None:
             told.setdefault(word, _told(word, old, new))
         elif not told:
@@ -112,7 +112,8 @@ def are_one(one: Any, other: Any) -> bool:
 
 def _others(before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
     """The fields of two queries of one kind that are not the same, with what they have."""
-    for one in fields(now):
+    order = list(_WORDS)
+    for one in sorted(fields(now), key=lambda own: order.index(own.name) if own.name in order else len(order)):
         old, new = getattr(before, one.name), getattr(now, one.name)
         if one.name != "text" and one.compare and not _same(old, new):
             yield one.name, old, new

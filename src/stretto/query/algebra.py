@@ -431,6 +431,43 @@ def is_timed(pattern: Pattern) -> bool:
     return next(spans_of(pattern), None) is not None
 
 
+def is_contiguous(node: Pattern) -> bool:
+    """Whether a node says that two events are neighbours."""
+    match node:
+        case Sequence(_, contiguous):
+            return any(contiguous)
+        case Plus(_, contiguous) | Repeat(_, _, _, contiguous):
+            return contiguous
+        case _:
+            return False
+
+
+def least_events(pattern: Pattern) -> int:
+    """How many events each match of a pattern has at least."""
+    least: dict[int, int] = {}
+
+    def visit(node: Pattern) -> Pattern:
+        below = [least[id(child)] for child in children(node)]
+        match node:
+            case Atom():
+                found = 1
+            case Not():
+                found = 0
+            case Or():
+                found = min(below)
+            case Sequence():
+                found = sum(below)
+            case Repeat(_, times):
+                found = times * below[0]
+            case _:
+                found = below[0]
+        least[id(node)] = found
+        return node
+
+    fold(pattern, visit, rebuild=False)
+    return least[id(pattern)]
+
+
 def nullable(pattern: Pattern) -> bool:
     """Whether a pattern may hold nothing at all, so that a sequence does without it.
 

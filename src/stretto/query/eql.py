@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from stretto.errors import Span
 from stretto.query import predicate as p
+from stretto.query.plan import Key
 from stretto.query.sase import Component, SaseQuery
 
 if TYPE_CHECKING:
@@ -53,18 +54,6 @@ class OfEvent(p.Attribute):
 
     def __str__(self) -> str:
         return self.name
-
-
-@dataclass(frozen=True)
-class Key:
-    """A field of ``by``; an ``optional`` one may be NULL, which is a key as well."""
-
-    name: str
-    optional: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"{'?' * self.optional}{self.name}"
 
 
 @dataclass(frozen=True)
@@ -137,6 +126,7 @@ class EqlQuery(SaseQuery):
     stages: tuple[Step, ...] = ()
     until: Step | None = None
     pipes: tuple[Pipe, ...] = ()
+    within: ClassVar[str] = "maxspan"
 
     @property
     def whole(self) -> tuple[Step, ...]:

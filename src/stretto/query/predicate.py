@@ -14,7 +14,7 @@ what it means to it (``method`` of a :class:`Visitor`); or, where other nodes sa
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -538,6 +538,27 @@ def renamed(expression: _E, names: Mapping[str, str]) -> _E:
     spans = attributes(expression)
     found: _E = substituted(expression, {name: Attribute(names[name], span) for name, span in spans.items()})
     return found
+
+
+def conjuncts(condition: Predicate | None) -> Iterator[Predicate]:
+    """The conditions that one joins by AND.
+
+    >>> x = Attribute("x")
+    >>> low, high = Comparison(">", x, Constant(1)), Comparison("<", x, Constant(5))
+    >>> [str(one) for one in conjuncts(And((low, high)))]
+    ['x > 1', 'x < 5']
+    """
+    if isinstance(condition, And):
+        for part in condition.parts:
+            yield from conjuncts(part)
+    elif condition is not None:
+        yield condition
+
+
+def joined(parts: Iterable[Predicate]) -> Predicate | None:
+    """Some conditions as one; ``None`` if there are none."""
+    found = tuple(parts)
+    return found[0] if len(found) == 1 else And(found) if found else None
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

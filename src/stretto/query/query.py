@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
@@ -91,32 +91,96 @@ class Keep:
 
 
 @dataclass(frozen=True)
-class ParsedQuery:
+class AnyQuery:
+    """A query of any language after parsing: what all of them say, beside the pattern.
+
+    ``partition_by`` are the attributes that are equal in all events of a match, ``joined`` those of them that streams call
+    differently, ``implied`` those that conditions of SASE+ say.
+    """
+
+    text: str
+    _: KW_ONLY
+    partition_by: tuple[str, ...] = ()
+    joined: tuple[JoinedKey, ...] = ()
+    implied: tuple[str, ...] = ()
+    window: Window | None = None
+    consume: Consume = Consume.NONE
+    non_overlap: bool = False
+    compressed: bool = False
+    limit: int | None = None
+    keep: Keep | None = None
+    asked: Asked | None = None  #: what is asked of all matches together
+    language: str = ""
+    partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    any_stream: ClassVar[bool] = True  #: it reads whatever there is
+    within: ClassVar[str] = "WITHIN"  #: the word that begins a window
+    words: ClassVar[Mapping[str, str]] = {}  #: what fields are called that have another name than in CEQL
+
+    if TYPE_CHECKING:  # what each language has as a field or as a property
+
+        @property
+        def strategy(self) -> StrEnum: ...
+        @property
+        def streams(self) -> tuple[str, ...]: ...
+        @property
+        def variables(self) -> tuple[str, ...]: ...
+        @property
+        def conditions(self) -> tuple[p.Expression, ...]: ...
+        @property
+        def attributes(self) -> tuple[str, ...]: ...
+        @property
+        def wanted(self) -> tuple[str, ...]: ...
+        @property
+        def shows_everything(self) -> bool: ...
+
+    @property
+    def spans(self) -> Iterator[Window]:
+        """The windows and gaps inside the pattern."""
+        return iter(())
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The attributes that its windows and gaps measure."""
+        return tuple(
+            one.attribute for one in (self.window, *self.spans) if one is not None and one.attribute is not None
+        )
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All attributes that it names."""
+        measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)
+        return tuple(dict.fromkeys((*self.partition_by, *self.attributes, *measured)))
+
+    @property
+    def choosers(self) -> tuple[str, ...]:
+        """What chooses among its matches, as a query says it.
+
+        >>> import stretto
+        >>> stretto.compile("SELECT MAX * FROM S WHERE A; B LIMIT 2").parsed.choosers
+        ('SELECT MAX', 'LIMIT 2')
+        """
+        told = [f"SELECT {self.strategy}"] * (self.strategy in (Strategy.NEXT, Strategy.LAST, Strategy.MAX))
+        told += [f"CONSUME BY {self.consume}"] * (self.consume is not Consume.NONE)
+        told += ["OUTPUT non_overlap"] * self.non_overlap
+        told += [] if self.keep is None else [str(self.keep)]
+        return (*told, *([] if self.limit is None else [f"LIMIT {self.limit}"]))
+
+
+@dataclass(frozen=True)
+class ParsedQuery(AnyQuery):
     """A CEQL query after parsing and scoping.
 
     ``items`` is ``None`` for ``SELECT *`` and ``()`` for ``SELECT NONE``. The FILTER clause is already part of ``pattern``
     (CORE, footnote 1).
     """
 
-    text: str
     strategy: Strategy
     items: tuple[SelectItem, ...] | None
     streams: tuple[str, ...]
     pattern: Pattern
-    partition_by: tuple[str, ...] = ()
-    window: Window | None = None
-    consume: Consume = Consume.NONE
-    limit: int | None = None
-    keep: Keep | None = None
-    asked: Asked | None = None  #: what is asked of all matches together
-    language: str = "ceql"
-    joined: tuple[JoinedKey, ...] = ()  #: those of ``partition_by`` that streams call differently
-    implied: tuple[str, ...] = ()  #: those of ``partition_by`` that conditions of SASE+ say
-    compressed: ClassVar[bool] = False
-    non_overlap: ClassVar[bool] = False
+    language: str = field(default="ceql", kw_only=True)
     any_stream: ClassVar[bool] = False
-    partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
-    stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -151,16 +215,9 @@ class ParsedQuery:
         return (*asked, *shown, *attributes(self.asked))
 
     @property
-    def measured(self) -> tuple[str, ...]:
-        """The attributes that its windows and gaps measure."""
-        spans = [self.window, *spans_of(self.pattern)]
-        return tuple(one.attribute for one in spans if one is not None and one.attribute is not None)
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """All attributes that it names."""
-        measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)
-        return tuple(dict.fromkeys((*self.partition_by, *self.attributes, *measured)))
+    def spans(self) -> Iterator[Window]:
+        """The windows and gaps inside the pattern."""
+        return spans_of(self.pattern)
 
     @property
     def wanted(self) -> tuple[str, ...]:

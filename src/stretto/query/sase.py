@@ -19,9 +19,8 @@ from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query import predicate as p
-from stretto.query.query import Consume, JoinedKey, Keep
-from stretto.query.totals import Asked, Totals, attributes
-from stretto.query.windows import Window
+from stretto.query.query import AnyQuery
+from stretto.query.totals import Totals, attributes
 
 #: Aggregates over the events of a Kleene plus; NULLs are left out, and all but ``count`` of nothing are NULL.
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
@@ -105,6 +104,26 @@ class Group:
 
 
 Part = Component | Group
+
+
+def counting(components: Iterable[Component], fewest: int = 2) -> list[p.Comparison]:
+    """The conditions that ``A{n,m} a[]`` stands for, being ``A+ a[]``: ``a.LEN >= n``, and ``count(a[..i]) <= m`` of each event.
+
+    ``n`` is said from ``fewest`` on.
+    """
+    found = []
+    for one in components:
+        if one.again:
+            continue  # counted in each round
+        length, so_far = Length(one.variable), Aggregate("count", one.variable, Range.UP_TO, None)
+        for sign, reference, bound in (
+            (">=", length, one.least if one.least >= fewest else None),
+            ("<=", so_far, one.most),
+        ):
+            if bound is not None:
+                counted = Referred(str(reference), reference=reference)
+                found.append(p.Comparison(sign, counted, p.Constant(bound)))
+    return found
 
 
 def components_of(parts: Iterable[Part]) -> Iterator[Component]:
@@ -314,7 +333,7 @@ class ReturnItem:
 
 
 @dataclass(frozen=True)
-class SaseQuery:
+class SaseQuery(AnyQuery):
     """A SASE+ query after parsing.
 
     ``pattern`` is said where the components are not just one after the other, each of them there; ``steps`` and ``loops`` are the
@@ -323,28 +342,17 @@ class SaseQuery:
     without a RETURN clause. The query reads one stream, which has no name: ``streams`` is ``("",)``.
     """
 
-    text: str
     components: tuple[Component, ...]
     selection: Selection
     references: Mapping[str, Reference]
     condition: p.Predicate | None = None
-    equal: tuple[str, ...] = ()
-    window: Window | None = None
-    returns: tuple[ReturnItem, ...] | None = None
-    non_overlap: bool = False
-    compressed: bool = False
-    limit: int | None = None
-    keep: Keep | None = None
-    asked: Asked | None = None  #: what is asked of all matches together
-    pattern: tuple[Part, ...] | None = None
-    steps: Mapping[str, Selection] = field(default_factory=dict)
-    loops: Mapping[str, Selection] = field(default_factory=dict)
-    equal_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
-    language: str = "sase"
-    joined: tuple[JoinedKey, ...] = ()  #: those of ``equal`` that types call differently
-    implied: tuple[str, ...] = ()  #: those of ``equal`` that conditions say, and no equivalence test
-    any_stream: ClassVar[bool] = True  #: it reads whatever there is
-    stream_spans: ClassVar[tuple[Span, ...]] = ()
+    returns: tuple[ReturnItem, ...] | None = field(default=None, kw_only=True)
+    pattern: tuple[Part, ...] | None = field(default=None, kw_only=True)
+    steps: Mapping[str, Selection] = field(default_factory=dict, kw_only=True)
+    loops: Mapping[str, Selection] = field(default_factory=dict, kw_only=True)
+    language: str = field(default="sase", kw_only=True)
+    streams: ClassVar[tuple[str, ...]] = ("",)
+    words: ClassVar[Mapping[str, str]] = {"partition_by": "key"}
 
     @property
     def strategy(self) -> Selection:
@@ -376,18 +384,6 @@ class SaseQuery:
         return self.components[-1] if self.components[-1].negated else None
 
     @property
-    def streams(self) -> tuple[str, ...]:
-        return ("",)
-
-    @property
-    def partition_by(self) -> tuple[str, ...]:
-        return self.equal
-
-    @property
-    def consume(self) -> Consume:
-        return Consume.NONE
-
-    @property
     def positive(self) -> tuple[Component, ...]:
         """The components that hold events."""
         return tuple(one for one in self.components if not one.negated)
@@ -408,18 +404,6 @@ class SaseQuery:
         """The attributes that its conditions and results name."""
         used = (one.attribute for one in self.references.values() if one.attribute is not None)
         return (*used, *attributes(self.asked))
-
-    @property
-    def measured(self) -> tuple[str, ...]:
-        """The attributes that its windows measure."""
-        spans = [self.window]
-        return tuple(one.attribute for one in spans if one is not None and one.attribute is not None)
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """All attributes that it names."""
-        measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)
-        return tuple(dict.fromkeys((*self.partition_by, *self.attributes, *measured)))
 
     @property
     def wanted(self) -> tuple[str, ...]:

@@ -224,7 +224,7 @@ class _Translator(Translator):
         """A guard with those of its conditions that Spark is asked, and these as one condition."""
         parts: list[p.Predicate] = []
         for condition in guard.conditions:
-            parts += condition.parts if isinstance(condition, p.And) else (condition,)
+            parts += p.conjuncts(condition)
         found = [(part, self.may_be(True, part)) for part in parts]
         kept = tuple(part for part, condition in found if condition is not True)
         return Guard(guard.type, guard.stream, kept), all_of(condition for _, condition in found)

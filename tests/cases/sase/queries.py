@@ -135,7 +135,7 @@ def sase(
 ) -> SaseQuery:
     """A query as a value, with its text; ``returns`` pairs names and values, ``more`` are fields of :class:`SaseQuery`.
 
-    >>> print(sase(["A+ a[]", "~(C n)", "B b"], "a[i].v > a[i-1].v and b.v < 3", equal=("k",)).text)
+    >>> print(sase(["A+ a[]", "~(C n)", "B b"], "a[i].v > a[i-1].v and b.v < 3", partition_by=("k",)).text)
     PATTERN SEQ(A+ a[], ~(C n), B b)
     WHERE skip_till_next_match { [k] and a[i].v > a[i-1].v and b.v < 3 }
     """
@@ -163,7 +163,7 @@ def text_of(query: SaseQuery) -> str:
     if not query.plain:
         return query.text
     lines = [f"PATTERN SEQ({', '.join(map(str, query.components))})"]
-    parts = [f"[{name}]" for name in query.equal]
+    parts = [f"[{name}]" for name in query.partition_by]
     if query.condition is not None:
         alone = not parts
         parts.append(_written(query.condition, query, "or" if alone else "and"))
@@ -286,7 +286,7 @@ def _case(choose: Choices) -> SaseCase:
         where,
         selection,
         returns=returns,
-        equal=choose.one_of([(), (), ("k",), ("k",), ("name",), ("k", "name"), ("w",), ("flag",)]),
+        partition_by=choose.one_of([(), (), ("k",), ("k",), ("name",), ("k", "name"), ("w",), ("flag",)]),
         window=window,
         non_overlap=non_overlap,
         limit=choose.integer(1, 3) if choose.chance(15) and not components[-1].negated else None,

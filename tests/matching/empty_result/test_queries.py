@@ -155,7 +155,7 @@ def test_files_are_read_once_more(tmp_path: Path) -> None:
 def test_nothing_is_read_where_there_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "pieces", None)
     monkeypatch.setattr(dry, "pieces", None)
-    monkeypatch.setattr(dry, "event_requirements", None)
+    monkeypatch.setattr(dry, "looked_of", None)
     assert stretto.match("SELECT * FROM S WHERE A ; B WITHIN 100 [t]", EVENTS, time="t").num_rows == 2
 
 

@@ -146,13 +146,17 @@ class Recognize(Unary):
         if isinstance(own, EqlQuery):
             raise OptionError(f"{self.label}: a query of EQL has its own keys, and does not run by groups")
         if isinstance(own, SaseQuery):
-            if own.selection is Selection.STRICT and own.equal:
+            if own.selection is Selection.STRICT and own.partition_by:
                 raise OptionError(
                     f"{self.label}: strict contiguity counts all events of the stream, and by groups there are only those of the "
                     "group; write partition_contiguity"
                 )
             selection = Selection.PARTITION if own.selection is Selection.STRICT else own.selection
-            return Query(replace(own, text=text, selection=selection, equal=(*own.equal, *keys), equal_spans=()))
+            return Query(
+                replace(
+                    own, text=text, selection=selection, partition_by=(*own.partition_by, *keys), partition_spans=()
+                )
+            )
         if own.consume is Consume.ANY and own.partition_by:
             raise OptionError(
                 f"{self.label}: CONSUME BY ANY goes over partitions, which by groups it must not: CONSUME BY PARTITION"

@@ -15,9 +15,10 @@ from stretto.columns.classes import Classifier, condition_of
 from stretto.engines.latest.structure import Machine
 from stretto.errors import LimitError
 from stretto.query import predicate as p
-from stretto.query.eql import Key, Mode, Step
+from stretto.query.eql import Mode, Step
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_eql import BoundEql
+from stretto.query.plan import Key
 
 #: Different conditions of steps, which are bits of a word.
 MOST_CONDITIONS = 63

@@ -25,7 +25,8 @@ from stretto.engines.latest.structure import Events, Machine
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.intake import Intake
 from stretto.frame import Section
-from stretto.query.eql import Key, Mode
+from stretto.query.eql import Mode
+from stretto.query.plan import Key
 from stretto.times import ALL_TIME
 
 _STATES = {Mode.SAMPLE: SampleState, Mode.JOIN: JoinState}

@@ -3,7 +3,7 @@
 >>> query = parse('sequence by host.id with maxspan=1m [file where true] [process where process.name : "cmd*"]')
 >>> print(*query.stages, sep="; ")
 file e1; process e2[`process.name` LIKE~ ("cmd*")]
->>> query.equal
+>>> query.partition_by
 ('host.id',)
 """
 

@@ -10,7 +10,8 @@ from stretto.errors import Span, nearest
 from stretto.languages.eql.transformer import Draft, Maxspan, Piped, Term, decided
 from stretto.languages.expressions.tokens import Mistake
 from stretto.query import predicate as p
-from stretto.query.eql import EqlQuery, Key, Mode, OfEvent, Pipe, Step, shared_keys
+from stretto.query.eql import EqlQuery, Mode, OfEvent, Pipe, Step, shared_keys
+from stretto.query.plan import Key
 from stretto.query.sase import Selection
 from stretto.query.windows import Window
 from stretto.times import SECONDS
@@ -53,7 +54,7 @@ def lower(text: str, draft: Draft) -> EqlQuery:
         components=tuple(one.component for one in stages),
         selection=Selection.LATEST,
         references={},
-        equal=shared_keys(every),
+        partition_by=shared_keys(every),
         window=None if draft.maxspan is None else _window(draft.maxspan),
         language="eql",
         mode=draft.mode,

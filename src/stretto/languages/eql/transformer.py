@@ -20,7 +20,8 @@ from stretto.languages.expressions.transformer import (
     value_of,
 )
 from stretto.query import predicate as p
-from stretto.query.eql import Key, MaybeMissing, Mode, OfEvent
+from stretto.query.eql import MaybeMissing, Mode, OfEvent
+from stretto.query.plan import Key
 
 RESERVED: Mapping[str, frozenset[str]] = {}
 """No word is reserved by the kind of its place: keywords are told by their own terminals."""

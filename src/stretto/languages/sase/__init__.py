@@ -5,7 +5,7 @@ A query without WHERE skips till the next match and asks for nothing but the typ
 >>> query = parse("PATTERN SEQ(Stock+ a[], Stock b) WHERE skip_till_next_match { [symbol] AND b.volume < 80%*a[a.LEN].volume }")
 >>> print(*query.components, sep=", ")
 Stock+ a[], Stock b
->>> query.equal
+>>> query.partition_by
 ('symbol',)
 >>> print(query.condition)
 b.volume < (0.8 * a[a.LEN].volume)

@@ -34,6 +34,7 @@ from stretto.query.sase import (
     Selection,
     are_paired,
     components_of,
+    counting,
     may_lack,
 )
 from stretto.query.totals import Best
@@ -62,7 +63,7 @@ def lower(text: str, draft: Draft) -> SaseQuery:
         selection=selection,
         references={use.name: use.reference for use in uses if use.reference is not None},
         condition=condition,
-        equal=tuple(name.text for name in equal),
+        partition_by=tuple(name.text for name in equal),
         window=draft.clauses.window,
         returns=returns,
         non_overlap=draft.clauses.output.non_overlap,
@@ -73,7 +74,7 @@ def lower(text: str, draft: Draft) -> SaseQuery:
         pattern=None if all(isinstance(one, Component) and one.least for one in pattern.parts) else pattern.parts,
         steps=steps,
         loops=loops,
-        equal_spans=tuple(name.span for name in equal),
+        partition_spans=tuple(name.span for name in equal),
     )
 
 
@@ -228,23 +229,8 @@ def _condition(where: Where) -> tuple[p.Predicate | None, tuple[Name, ...]]:
 
 def _with_counts(condition: p.Predicate | None, components: Iterable[Component]) -> p.Predicate | None:
     """``A{n,m} a[]`` is ``A+ a[]`` with ``a.LEN >= n``, and takes an event while ``count(a[..i]) <= m``."""
-    counts: list[p.Predicate] = []
-    for one in components:
-        if one.again:
-            continue  # counted in each round
-        bounds = (
-            (">=", Length(one.variable), one.least if one.least > 1 else None),
-            ("<=", Aggregate("count", one.variable, Range.UP_TO, None), one.most),
-        )
-        counts += [
-            p.Comparison(sign, Referred(str(reference), reference=reference), p.Constant(bound))
-            for sign, reference, bound in bounds
-            if bound is not None
-        ]
-    if not counts:
-        return condition
-    own = () if condition is None else condition.parts if isinstance(condition, p.And) else (condition,)
-    return p.And((*own, *counts)) if len(own) + len(counts) > 1 else counts[0]
+    counts = counting(components)
+    return p.joined((*p.conjuncts(condition), *counts)) if counts else condition
 
 
 def _predicates(condition: p.Predicate | None) -> list[p.Predicate]:

@@ -13,7 +13,7 @@ from stretto.matching.input.files import Source
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc
 from stretto.query.afa_paths import reached
-from stretto.query.event_predicates import LocalPredicate
+from stretto.query.plan import Conjunct
 from stretto.query.typing import typed
 
 
@@ -40,7 +40,7 @@ def _looked(arc: Arc, kinds: dict[str, pa.DataType]) -> Looked | None:
     if not isinstance(arc.when, p.Predicate):
         return None
     asked = []
-    for part in arc.when.parts if isinstance(arc.when, p.And) else (arc.when,):
+    for part in p.conjuncts(arc.when):
         names = {name: name.removeprefix("e.") for name in p.attributes(part) if name.startswith("e.")}
         if not names or len(names) < len(p.attributes(part)) or p.calls(part):
             continue
@@ -48,5 +48,5 @@ def _looked(arc: Arc, kinds: dict[str, pa.DataType]) -> Looked | None:
             condition = typed(p.renamed(part, names), kinds)
         except QueryError:  # a column of another type, which the automaton converts
             continue
-        asked.append(LocalPredicate(f"{part} of the arc {arc.id} ({arc.source} -> {arc.target})", "", condition))
+        asked.append(Conjunct(f"{part} of the arc {arc.id} ({arc.source} -> {arc.target})", condition))
     return Looked(tuple(asked)) if asked else None

@@ -21,10 +21,9 @@ from stretto.matching.empty_result.unknown_types import ABSENT, absent_types, wi
 from stretto.matching.empty_result.unsatisfied import Looked, at, counted, of_types, pieces, read, those
 from stretto.matching.input.files import Source
 from stretto.query import predicate as p
-from stretto.query.event_predicates import EventRequirement, event_requirements, least_events, window_place
 from stretto.query.passes.bind import BoundQuery, in_words, measure
-from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.plan import Requirement
 from stretto.query.typing import typed
 
 Piece = TypeVar("Piece")
@@ -81,20 +80,22 @@ def looked_of(query: Query) -> list[Looked]:
     """What every match of a bound query has an event of, to be looked for."""
     bound = query.bound
     return [
-        Looked(one.asked, one.keys, _choice(one, bound), one.types) for one in event_requirements(bound)[:MOST_SINGLES]
+        Looked(one.asked, one.keys, _choice(one, bound), one.types, source=query.text)
+        for one in bound.plan.requirements[:MOST_SINGLES]
     ]
 
 
 def without_keys(looked: Sequence[Looked]) -> Iterator[str]:
     """Which keys no event of some types has."""
-    for key in dict.fromkeys(key for one in looked for key in one.without):
-        own = {one.types: one.events for one in looked if key in one.without}
+    lacking = [(key.text, at(one.source, key.span), one) for one in looked for key in one.without]
+    for name, place in dict.fromkeys(key[:2] for key in lacking):
+        own = {one.types: one.events for *key, one in lacking if key == [name, place]}
         types = tuple(dict.fromkeys(name for types in own for name in types))
         whose = f"of {counted(sum(own.values()))}{of_types(types)} none"
-        yield f"{whose} has the key '{key.text}'{at(key.place)}: it is NULL, and events without a key are in no match"
+        yield f"{whose} has the key '{name}'{place}: it is NULL, and events without a key are in no match"
 
 
-def _choice(single: EventRequirement, bound: BoundQuery | BoundSase) -> p.Predicate:
+def _choice(single: Requirement, bound: BoundQuery | BoundSase) -> p.Predicate:
     """Which events are of its types and streams."""
     schema, parts = bound.schema, list[p.Predicate]()
     streams = [single.stream] if single.stream is not None else [] if bound.parsed.any_stream else bound.parsed.streams
@@ -115,12 +116,13 @@ def _choice(single: EventRequirement, bound: BoundQuery | BoundSase) -> p.Predic
 def too_far_apart(query: Query, events: pa.Table | Source) -> str | None:
     """Whether as many events as a match needs are never so near as the window asks, or never of one key."""
     bound = query.bound
-    window, least = bound.window, least_events(bound)
+    window, least = bound.window, bound.plan.least
     keys = [name for name in bound.partition_by if name in bound.schema.attributes]
     asked = ""
     if window is not None:
-        word = "maxspan" if isinstance(bound, BoundEql) else "WITHIN"
-        asked = f"{word} {bound.parsed.window}{at(window_place(bound))}"
+        written = bound.parsed.window
+        place = "" if written is None else at(query.text, written.span)
+        asked = f"{bound.parsed.within} {written}{place}"
     if window is not None and window.attribute is None and least - 1 > window.size:
         return f"a match has at least {least:,} events, and {asked} holds {counted(int(window.size) + 1)}"
     clock = None if window is None else window.attribute
@@ -159,7 +161,7 @@ def _of_types(query: Query) -> p.Predicate:
         name is None
         or not wanted
         or pa.types.is_null(schema.attributes[name])
-        or any(not one.types for one in event_requirements(query.bound))
+        or any(not one.types for one in query.bound.plan.requirements)
     ):
         return p.And(())
     return typed(p.In(p.Attribute(str(name)), tuple(map(p.Constant, wanted))), schema.attributes)

@@ -11,7 +11,7 @@ from stretto.engines.rows.columns import Shifted, shown_name
 from stretto.engines.rows.history import as_plain
 from stretto.engines.rows.program import RowProgram
 from stretto.matching.empty_result.unsatisfied import Looked, read, smallest
-from stretto.query.event_predicates import LocalPredicate
+from stretto.query.plan import Conjunct
 
 
 def unmet_rows(program: RowProgram, seen: Iterator[Shifted]) -> list[str]:
@@ -40,7 +40,7 @@ def _looked(program: RowProgram, variable: str) -> Looked:
     for part in program.plain[variable]:
         span = getattr(part, "span", None)
         written = str(part) if span is None else query.text[span.start : span.end]
-        asked.append(LocalPredicate(f"{variable} AS {written}", "", as_plain(part, query)))
+        asked.append(Conjunct(f"{variable} AS {written}", as_plain(part, query)))
     return Looked(tuple(asked), noun="row", shown=shown_name)
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.columns.vectorized import judged
-from stretto.errors import nearest
+from stretto.errors import QueryError, Span, nearest
 from stretto.matching.input.files import Source
 from stretto.query import predicate as p
-from stretto.query.event_predicates import LocalPredicate
+from stretto.query.plan import Conjunct
 
 #: Rows of the first piece, and of those behind it.
 FIRST, PIECE = 1 << 16, 1 << 20
@@ -135,18 +135,21 @@ class Looked:
         Which events are looked at, and ``types``, which they have, to tell of.
     noun, shown
         What one of them is called, and how the name of a column is shown.
+    source
+        The text of the query, for places in it.
     """
 
     def __init__(
         self,
-        asked: tuple[LocalPredicate, ...],
-        keys: tuple[LocalPredicate, ...] = (),
+        asked: tuple[Conjunct, ...],
+        keys: tuple[Conjunct, ...] = (),
         chosen: p.Predicate = p.And(()),  # noqa: B008 - it does not change
         types: tuple[str, ...] = (),
         noun: str = "event",
+        source: str = "",
         shown: Callable[[str], str] = str,
     ) -> None:
-        self.types, self.noun, self._shown = types, noun, shown
+        self.types, self.noun, self.source, self._shown = types, noun, source, shown
         self._chosen, self._conditions = chosen, len(asked)
         self._asked = (*asked, *keys)
         names = [p.attributes(one) for one in (self._chosen, *(one.condition for one in self._asked))]
@@ -189,11 +192,11 @@ class Looked:
         for number in (one for one in lacking if one < keys):
             asked = self._asked[number]
             values = self._values[number].says(asked.condition, self._shown) if number in self._values else ""
-            told.append(f"{none} fulfils {asked.text}{at(asked.place)}{values}")
+            told.append(f"{none} fulfils {asked.text}{at(self.source, asked.span)}{values}")
         return told
 
     @property
-    def without(self) -> list[LocalPredicate]:
+    def without(self) -> list[Conjunct]:
         """The keys that none of its events has."""
         keys = self._conditions
         lacking = [] if self.met or not self.events else range(keys, len(self._asked))
@@ -221,9 +224,14 @@ def of_types(types: Sequence[str]) -> str:
     return f" of type {' or '.join(map(repr, types))}" if types else ""
 
 
-def at(place: str) -> str:
-    """A place in a query, in brackets."""
-    return f" ({place})" if place else ""
+def at(text: str, span: Span | None) -> str:
+    """A place in a query's text, in brackets; nothing where it is not known.
+
+    >>> at("SELECT *\\nFROM S", Span(9, 13))
+    ' (line 2, column 1)'
+    """
+    where = QueryError("", text=text, span=span)
+    return "" if where.line is None else f" (line {where.line}, column {where.column})"
 
 
 def counted(number: int, noun: str = "event") -> str:

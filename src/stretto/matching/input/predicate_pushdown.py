@@ -15,40 +15,23 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.automata.cea import build
-from stretto.automata.nfab import build as build_nfab
 from stretto.columns.classes import condition_of
 from stretto.columns.grid import on_grid, snapped
-from stretto.engines.latest.compiled import conditions_of
-from stretto.engines.timed.program import TimedProgram
 from stretto.matching.compiled import Query
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.guard import Guard
 from stretto.query.passes.bind import BoundQuery
-from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import Strategy
 from stretto.query.typing import kind_of
 
 
-def guards_of(query: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
+def guards_of(bound: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
     """What a query asks of single events; ``None`` where any event may matter: positions count, or events of all types."""
-    if query.window is not None and query.window.attribute is None:
+    plan = bound.plan
+    if plan.looks_between or not all(one.types for one in plan.positions):
         return None
-    if isinstance(query, BoundEql):
-        steps = [(step.category, asked) for step, asked in zip(query.eql.whole, query.step_conditions, strict=True)]
-        known = [Guard(category, None, (asked,)) for category, asked in steps if category is not None]
-        return tuple(dict.fromkeys(known)) if len(known) == len(steps) else None
-    if isinstance(query, BoundQuery) and query.parsed.needs_times:
-        program = TimedProgram(query)
-        return None if program.adjoins else program.guards
-    if isinstance(query, BoundQuery):
-        automaton = build(query.pattern)
-        waits = automaton.waits and query.parsed.strategy is not Strategy.STRICT
-        return automaton.guards if waits else None
-    nfab = build_nfab(query)
-    return None if nfab.contiguous else tuple(dict.fromkeys(nfab.guards))
+    return tuple(dict.fromkeys(guard for one in plan.positions for guard in one.guards()))
 
 
 def relevant(query: Query) -> pc.Expression | None:
@@ -58,15 +41,12 @@ def relevant(query: Query) -> pc.Expression | None:
     """
     bound = query.bound
     schema = bound.schema
+    plan, only = bound.plan, query.streams[0]
+    if plan.looks_between:
+        return None
     translator = _OfColumns(dict(schema.attributes))
-    if isinstance(bound, BoundEql):
-        conditions: list[p.Predicate | None] = [*conditions_of(bound)]
-    else:
-        guards = guards_of(bound)
-        if guards is None:
-            return None
-        only = query.streams[0]
-        conditions = [condition_of(guard, schema, only, only) for guard in guards]
+    conditions = [condition_of(guard, schema, only, only) for one in plan.positions for guard in one.guards()]
+    conditions += [one.condition for one in plan.positions if not one.types]
     found = any_of(translator.may_be(True, one) for one in conditions if one is not None)
     if isinstance(found, bool):
         return None if found else pc.scalar(False)

@@ -10,7 +10,7 @@ from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, UserFunction
 from stretto.query.afa import Kind as Sort
 from stretto.query.afa_paths import leading
-from stretto.query.constraints.model import Constraint, Kind, Step, joined, parts_of, span_of
+from stretto.query.constraints.model import Constraint, Kind, Step, span_of
 
 #: Final states of which each is asked by itself.
 MOST_FINALS = 8
@@ -67,7 +67,7 @@ class AfaChain:
         """All constraints: parts of fences by arc, then keys and the window."""
         afa, found = self.parsed, list[Constraint]()
         for arc in afa.arcs:
-            parts = [arc.when] if isinstance(arc.when, UserFunction) else parts_of(arc.when)
+            parts = [arc.when] if isinstance(arc.when, UserFunction) else p.conjuncts(arc.when)
             for number, part in enumerate(parts):
                 span = None if isinstance(part, UserFunction) else span_of(part)
                 text = f"{part} of {named(arc)}"
@@ -115,6 +115,6 @@ def _without(arc: Arc, places: Collection[tuple[object, ...]]) -> Arc:
     if isinstance(arc.when, UserFunction):
         return replace(arc, when=None) if ("arc", arc.id, 0) in places else arc
     kept: list[p.Predicate] = [
-        part for number, part in enumerate(parts_of(arc.when)) if ("arc", arc.id, number) not in places
+        part for number, part in enumerate(p.conjuncts(arc.when)) if ("arc", arc.id, number) not in places
     ]
-    return replace(arc, when=joined(kept))
+    return replace(arc, when=p.joined(kept))

@@ -7,17 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stretto.query import algebra as a
-from stretto.query.constraints.model import (
-    TOGETHER,
-    Constraint,
-    Dropped,
-    Kind,
-    Step,
-    joined,
-    parts_of,
-    places_of,
-    span_of,
-)
+from stretto.query import predicate as p
+from stretto.query.constraints.model import TOGETHER, Constraint, Dropped, Kind, Step, places_of, span_of
 from stretto.query.query import Consume, ParsedQuery, SelectItem, Strategy
 from stretto.query.windows import Window
 
@@ -255,7 +246,7 @@ def _of_node(node: a.Pattern, place: tuple[int | str, ...]) -> Iterator[Constrai
     names = tuple(a.variables(node))
     match node:
         case a.Filter(_, variable, predicate):
-            for number, part in enumerate(parts_of(predicate)):
+            for number, part in enumerate(p.conjuncts(predicate)):
                 text = f"{a.quote(variable) if '>' not in variable else variable}[{part}]"
                 yield Constraint(Kind.CONDITION, text, (variable,), span_of(part), part, (*place, number))
         case a.Not(body):
@@ -314,9 +305,9 @@ def _without(part: a.Pattern, place: tuple[int | str, ...], places: Dropped) -> 
 def _stripped(node: a.Pattern, place: tuple[int | str, ...], places: Dropped) -> a.Pattern:
     match node:
         case a.Filter(body, variable, predicate):
-            parts = list(parts_of(predicate))
+            parts = list(p.conjuncts(predicate))
             kept = [part for number, part in enumerate(parts) if (*place, number) not in places]
-            left = joined(kept)
+            left = p.joined(kept)
             return (
                 node if len(kept) == len(parts) else body if left is None else a.Filter(body, variable, left, node.span)
             )

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from stretto.query import predicate as p
-from stretto.query.constraints.model import TOGETHER, Constraint, Kind, joined, parts_of, span_of
+from stretto.query.constraints.model import TOGETHER, Constraint, Kind, span_of
 from stretto.query.constraints.model import Step as Asks
 from stretto.query.eql import EqlQuery, Mode, Step, shared_keys
 
@@ -42,7 +42,7 @@ class EqlChain:
                 text = f"![{_written(stage)}]"
                 found.append(Constraint(Kind.NEGATION, text, (stage.variable,), stage.span, stage, ("missing", at)))
                 continue
-            for number, part in enumerate(parts_of(stage.condition)):
+            for number, part in enumerate(p.conjuncts(stage.condition)):
                 text = f"{stage.variable}[{_told(part)}]"
                 found.append(Constraint(Kind.CONDITION, text, (stage.variable,), span_of(part), part, (at, number)))
         for number, keys in enumerate(zip(*(one.keys for one in parsed.whole), strict=True)):
@@ -109,8 +109,8 @@ class EqlChain:
             components=tuple(one.component for one in stages),
             until=until,
             window=window,
-            equal=shared_keys(whole),
-            equal_spans=(),
+            partition_by=shared_keys(whole),
+            partition_spans=(),
             pipes=(),
         )
 
@@ -132,7 +132,7 @@ def _written(stage: Step) -> str:
 
 
 def _without(stage: Step, at: int, places: Collection[tuple[object, ...]]) -> Step:
-    kept = [part for number, part in enumerate(parts_of(stage.condition)) if (at, number) not in places]
+    kept = [part for number, part in enumerate(p.conjuncts(stage.condition)) if (at, number) not in places]
     keys = tuple(key for number, key in enumerate(stage.keys) if ("key", number) not in places)
-    condition = stage.condition if stage.missing or at < 0 else joined(kept) or p.And(())
+    condition = stage.condition if stage.missing or at < 0 else p.joined(kept) or p.And(())
     return replace(stage, condition=condition, keys=keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -151,27 +151,6 @@ def by_step(steps: Iterable[Step], held: Mapping[str, Sequence[int]]) -> dict[st
 
 #: What a query asks of its steps together: how long they last, and of which events they are made.
 TOGETHER = (Kind.WINDOW, Kind.GAP, Kind.KEY, Kind.STRATEGY)
-
-
-def parts_of(condition: p.Predicate | None) -> Iterator[p.Predicate]:
-    """The conditions that one joins by AND.
-
-    >>> x = p.Attribute("x")
-    >>> low, high = p.Comparison(">", x, p.Constant(1)), p.Comparison("<", x, p.Constant(5))
-    >>> [str(one) for one in parts_of(p.And((low, high)))]
-    ['x > 1', 'x < 5']
-    """
-    if isinstance(condition, p.And):
-        for part in condition.parts:
-            yield from parts_of(part)
-    elif condition is not None:
-        yield condition
-
-
-def joined(parts: Iterable[p.Predicate]) -> p.Predicate | None:
-    """Some conditions as one; ``None`` if there are none."""
-    found = tuple(parts)
-    return found[0] if len(found) == 1 else p.And(found) if found else None
 
 
 def span_of(condition: p.Expression) -> Span | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
-from stretto.query.constraints.model import Constraint, Dropped, Kind, Step, joined, parts_of, places_of, span_of
+from stretto.query.constraints.model import Constraint, Dropped, Kind, Step, places_of, span_of
 from stretto.query.sase import Referred
 from stretto.query.windows import Window
 
@@ -59,7 +59,7 @@ class RowsChain:
         parsed, found = self.parsed, list[Constraint]()
         there = [name for part in self._parts for name in _variables(part)]
         for name in dict.fromkeys(there):
-            for number, part in enumerate(parts_of(parsed.define.get(name))):
+            for number, part in enumerate(p.conjuncts(parsed.define.get(name))):
                 text = f"{r.identifier(name)} AS {self._written(part)}"
                 found.append(Constraint(Kind.CONDITION, text, (name,), span_of(part), part, ("define", name, number)))
         for at, whole in enumerate(self._parts):
@@ -146,8 +146,8 @@ class RowsChain:
         pattern = parts[0] if len(parts) == 1 else r.Concatenation(parts)
         define: dict[str, p.Predicate] = {}
         for name in _variables(pattern):
-            every = enumerate(parts_of(self.parsed.define.get(name)))
-            kept = joined(part for number, part in every if ("define", name, number) not in places)
+            every = enumerate(p.conjuncts(self.parsed.define.get(name)))
+            kept = p.joined(part for number, part in every if ("define", name, number) not in places)
             if kept is not None:
                 define[name] = kept
         return self._query(pattern, define, None if ("window",) in places else self.parsed.within)

@@ -7,18 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stretto.query import predicate as p
-from stretto.query.constraints.model import (
-    TOGETHER,
-    Bounds,
-    Constraint,
-    Dropped,
-    Kind,
-    Step,
-    joined,
-    parts_of,
-    places_of,
-    span_of,
-)
+from stretto.query.constraints.model import TOGETHER, Bounds, Constraint, Dropped, Kind, Step, places_of, span_of
 from stretto.query.sase import (
     Aggregate,
     Component,
@@ -51,7 +40,7 @@ class SaseChain:
 
     @cached_property
     def _conditions(self) -> tuple[p.Predicate, ...]:
-        return tuple(parts_of(self.parsed.condition))
+        return tuple(p.conjuncts(self.parsed.condition))
 
     def _named(self, condition: p.Predicate) -> tuple[str, ...]:
         """The variables that a condition names, in the order of the pattern."""
@@ -147,8 +136,8 @@ class SaseChain:
                         Kind.COUNT, str(group), names, group.span, _round(group), ("group", number), bounds=bounds
                     )
                 )
-        for number, name in enumerate(parsed.equal):
-            span = parsed.equal_spans[number] if parsed.equal_spans else None
+        for number, name in enumerate(parsed.partition_by):
+            span = parsed.partition_spans[number] if parsed.partition_spans else None
             found.append(Constraint(Kind.KEY, f"[{name}]", (), span, name, ("key", name)))
         if (window := parsed.window) is not None:
             found.append(Constraint(Kind.WINDOW, f"WITHIN {window}", (), window.span, window, ("window",)))
@@ -221,7 +210,7 @@ class SaseChain:
             if there.issuperset(self._named(condition))
             for part in self._left(condition, number, places)
         ]
-        condition = joined(kept)
+        condition = p.joined(kept)
         window = None if ("window",) in places else parsed.window
         ends = components[0].negated or components[-1].negated
         if window is None and ends:
@@ -234,8 +223,8 @@ class SaseChain:
             pattern=None if parsed.pattern is None else parts,
             references={name: parsed.references[name] for name in names},
             condition=condition,
-            equal=tuple(name for name in parsed.equal if ("key", name) not in places),
-            equal_spans=(),
+            partition_by=tuple(name for name in parsed.partition_by if ("key", name) not in places),
+            partition_spans=(),
             window=window,
             selection=selection,
             steps=_kept(parsed.steps, "step", there, places),

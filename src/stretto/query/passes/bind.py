@@ -16,8 +16,9 @@ from stretto.errors import LimitError, OptionError, QueryError, Span, placed, su
 from stretto.events import Schema, without_types
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, spans_of, walk
-from stretto.query.passes import rewrite
+from stretto.query.passes import plan_ceql, rewrite
 from stretto.query.passes.bind_totals import BoundAsked, bind_asked
+from stretto.query.plan import PatternPlan
 from stretto.query.query import JoinedKey, ParsedQuery
 from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.typing import Clock, kind_of, typed
@@ -60,6 +61,14 @@ class BoundQuery:
     @property
     def partition_by(self) -> tuple[str, ...]:
         return self.parsed.partition_by
+
+    @cached_property
+    def plan(self) -> PatternPlan:
+        """The query as all languages have it."""
+        written = self.parsed.pattern
+        if written is not self.pattern:
+            written = fold(written, lambda node: typed_filter(node, self.schema))
+        return plan_ceql.plan_of(self.parsed, self.schema, written, self.window)
 
     @property
     def returned(self) -> set[str]:

@@ -14,8 +14,10 @@ from stretto.errors import OptionError, QueryError, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.eql import EqlQuery, Pipe, Step
+from stretto.query.passes import plan_eql
 from stretto.query.passes.bind import bind_window, check_roles, is_key, placing
 from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.plan import PatternPlan
 from stretto.query.typing import typed, with_integer_division
 from stretto.query.windows import BoundWindow
 
@@ -36,6 +38,11 @@ class BoundEql(BoundSase):
     def eql(self) -> EqlQuery:
         """The parsed query."""
         return cast(EqlQuery, self.parsed)
+
+    @cached_property
+    def plan(self) -> PatternPlan:
+        """The query as all languages have it."""
+        return plan_eql.plan_of(self.eql, self.step_conditions, self.window)
 
     @property
     def computes(self) -> bool:

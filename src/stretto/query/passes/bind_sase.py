@@ -11,6 +11,7 @@ import pyarrow as pa
 from stretto.errors import OptionError, QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import predicate as p
+from stretto.query.passes import plan_sase
 from stretto.query.passes.bind import (
     bind_window,
     bound_asked,
@@ -22,6 +23,7 @@ from stretto.query.passes.bind import (
     shown,
 )
 from stretto.query.passes.bind_totals import BoundAsked
+from stretto.query.plan import PatternPlan
 from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.totals import Totals, attributes
 from stretto.query.typing import Clock, kind_of, type_of_operand, typed, typed_operand
@@ -52,7 +54,12 @@ class BoundSase:
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        return self.parsed.equal
+        return self.parsed.partition_by
+
+    @cached_property
+    def plan(self) -> PatternPlan:
+        """The query as all languages have it."""
+        return plan_sase.plan_of(self.parsed, self.schema, self.condition, self.window)
 
     @cached_property
     def compared(self) -> Mapping[str, pa.DataType]:
@@ -116,8 +123,8 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
         )
     with placed(query.text):
         _check_types(query, schema)
-        check_names(query.equal, query.equal_spans, schema, "an equivalence test")
-        check_keys(query.equal, query.equal_spans, schema)
+        check_names(query.partition_by, query.partition_spans, schema, "an equivalence test")
+        check_keys(query.partition_by, query.partition_spans, schema)
         window = bind_window(query.window, schema)
         _check_negations(query)
         places = _places(query)

@@ -45,7 +45,7 @@ def split_by_equalities(query: BoundSase) -> BoundSase:
     parsed = query.parsed
     if not _may_be_split(query):
         return query
-    conditions = list(_conjuncts(parsed.condition))
+    conditions = list(p.conjuncts(parsed.condition))
     ties = [tie for one in conditions if (tie := _tie(one, parsed)) is not None]
     names, joined, told = [], [], []
     for attributes in _candidates(ties):
@@ -64,11 +64,11 @@ def split_by_equalities(query: BoundSase) -> BoundSase:
     made = {key.name: _kind(dict(key.parts).values(), query) for key in joined}
     split = replace(
         parsed,
-        equal=tuple(dict.fromkeys((*parsed.equal, *names))),
+        partition_by=tuple(dict.fromkeys((*parsed.partition_by, *names))),
         condition=p.And(rest) if len(rest) > 1 else rest[0] if rest else None,
         joined=tuple(joined),
-        implied=tuple(name for name in names if name not in parsed.equal),
-        equal_spans=(),
+        implied=tuple(name for name in names if name not in parsed.partition_by),
+        partition_spans=(),
     )
     # Groups are those of the keys that the query names.
     return replace(
@@ -87,15 +87,6 @@ def _may_be_split(query: BoundSase) -> bool:
         return False
     # Where the events of other keys are not looked at, what fails on one of them is asked of more events, or of fewer.
     return not may_overflow(query.condition, query.compared) and not p.calls(query.condition)
-
-
-def _conjuncts(condition: p.Predicate | None) -> Iterator[p.Predicate]:
-    """What a condition says joined by AND."""
-    if isinstance(condition, p.And):
-        for part in condition.parts:
-            yield from _conjuncts(part)
-    elif condition is not None:
-        yield condition
 
 
 def _tie(condition: p.Predicate, query: SaseQuery) -> _Tie | None:
