@@ -56,10 +56,10 @@ def doctor(
     """
     findings = list(look(spark=spark))
     if json:
-        typer.echo(json_text.dumps([one._asdict() for one in findings], ensure_ascii=False, indent=2))
+        typer.echo(json_text.dumps([finding._asdict() for finding in findings], ensure_ascii=False, indent=2))
     else:
         Console().print(_table(findings))
-    if any(one.state == "wrong" for one in findings):
+    if any(finding.state == "wrong" for finding in findings):
         raise typer.Exit(1)
 
 
@@ -80,12 +80,12 @@ def _table(findings: list[Finding]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for name in ("", "name", "found"):
         table.add_column(name, overflow="fold")
-    for one in findings:
-        mark, style = _MARKS[one.state]
-        told = Text(one.found)
-        if one.hint:
-            told.append(f"\n{one.hint}", style="dim")
-        table.add_row(Text(mark, style=style), Text(one.name), told)
+    for finding in findings:
+        mark, style = _MARKS[finding.state]
+        told = Text(finding.found)
+        if finding.hint:
+            told.append(f"\n{finding.hint}", style="dim")
+        table.add_row(Text(mark, style=style), Text(finding.name), told)
     return table
 
 
@@ -110,14 +110,14 @@ def _packages() -> Iterator[Finding]:
         return
     yield Finding("stretto", "ok", version)
     extras: dict[str, list[Requirement]] = {}
-    for one in requirements():
-        if one.extra:
-            extras.setdefault(one.extra, []).append(one)
+    for requirement in requirements():
+        if requirement.extra:
+            extras.setdefault(requirement.extra, []).append(requirement)
         else:
-            there = _installed(one.package)
-            state: State = "ok" if there is not None and fits(there, one.versions) else "wrong"
-            hint = "" if state == "ok" else f"needed: pip install '{one.package}{one.versions}'"
-            yield Finding(one.package, state, there or "not installed", hint)
+            there = _installed(requirement.package)
+            state: State = "ok" if there is not None and fits(there, requirement.versions) else "wrong"
+            hint = "" if state == "ok" else f"needed: pip install '{requirement.package}{requirement.versions}'"
+            yield Finding(requirement.package, state, there or "not installed", hint)
     found = {extra: _extra(extra, needed) for extra, needed in extras.items()}
     fitting = {one.package for extra, needed in extras.items() if found[extra].state == "ok" for one in needed}
     for extra, needed in extras.items():
@@ -213,7 +213,7 @@ def _kernels() -> Iterator[Finding]:
         yield Finding("compiled kernels", "missing", "no folder that you alone can write", hint)
         return
     folder = Path(_jit.CACHE_DIRECTORY)
-    size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     groups = kept(_jit.CACHE_DIRECTORY)
     there = [name for name, is_there in groups.items() if is_there]
     lacking = [name for name, is_there in groups.items() if not is_there]

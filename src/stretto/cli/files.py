@@ -143,7 +143,7 @@ def bound_to(query: Query, events: Source | dict[str, Source], roles: Mapping[st
     if not isinstance(events, dict):
         return compile_query(query, events.schema, **named)
     type, time, stream, time_unit = query.roles(*named.values())
-    empty = {name: one.schema.empty_table() for name, one in events.items()}
+    empty = {name: event.schema.empty_table() for name, event in events.items()}
     table, stream = one_table(query, empty, type, time, roles.get("sequence"), stream)
     return compile_query(query, table.schema, type=type, time=time, stream=stream, time_unit=time_unit)
 

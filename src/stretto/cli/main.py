@@ -71,9 +71,9 @@ def _program() -> Any:
     while waiting:
         command = waiting.pop()
         waiting += getattr(command, "commands", {}).values()
-        for one in command.params:
-            if one.param_type_name == "argument":
-                setattr(one, "display_type_rich", lambda ctx: None)  # noqa: B010 - a method of newer versions of Typer
+        for param in command.params:
+            if param.param_type_name == "argument":
+                setattr(param, "display_type_rich", lambda ctx: None)  # noqa: B010 - a method of newer versions of Typer
     return program
 
 

@@ -128,7 +128,7 @@ def _replace(df: DataFrame, batch_id: int, folder: Path, app_id: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # The first digits of a SHA-256 are as good as any hash of it.
     digits = pc.utf8_slice_codeunits(found.column(ID), 0, 2).to_pylist()
-    parts = pa.array([int(one, 16) % FILES for one in digits], pa.int64())
+    parts = pa.array([int(digit, 16) % FILES for digit in digits], pa.int64())
     for part in pc.unique(parts).to_pylist():
         path = folder / f"part-{part:02}.parquet"
         before, known = _read(path)

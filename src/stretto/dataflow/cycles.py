@@ -58,7 +58,7 @@ class Cycle:
         reads = {
             at: []
             if isinstance(node, Recursion) and node.loop is outermost
-            else [place[id(one)] for one in edges(node) if id(one) in place]
+            else [place[id(edge)] for edge in edges(node) if id(edge) in place]
             for at, node in enumerate(self.nodes)
         }
         return [Cycle([self.nodes[at] for at in sorted(part)]) for part in components(reads) if len(part) > 1]
@@ -112,7 +112,7 @@ def ordered_with_loops(outputs: list[Node]) -> list[Node]:
     nodes = ordered(outputs)
     there = {id(node) for node in nodes}
     parts = [one for loop in loops_of(nodes) for one in (*loop.variables, *loop.bodies, *loop.fixpoints)]
-    missing = [one for one in parts if id(one) not in there]
+    missing = [part for part in parts if id(part) not in there]
     return ordered_with_loops([*outputs, *missing]) if missing else nodes
 
 
@@ -125,7 +125,7 @@ def loops_of(nodes: Iterable[Node]) -> list[Loop]:
 def cycles(nodes: list[Node]) -> list[Cycle]:
     """The strongly connected parts that are cycles (Tarjan), in the order of their first nodes."""
     place = {id(node): at for at, node in enumerate(nodes)}
-    parts = components({at: [place[id(one)] for one in edges(node)] for at, node in enumerate(nodes)})
+    parts = components({at: [place[id(edge)] for edge in edges(node)] for at, node in enumerate(nodes)})
     cyclic = sorted(sorted(part) for part in parts if len(part) > 1)
     made = [Cycle([nodes[at] for at in part]) for part in cyclic]
     for cycle in made:
@@ -142,7 +142,7 @@ def _check(cycle: Cycle) -> None:
         With the operator, the reason and what to do.
     """
     inside = {id(node) for node in cycle.nodes}
-    if not any(id(one) not in inside for node in cycle.nodes for one in edges(node)):
+    if not any(id(edge) not in inside for node in cycle.nodes for edge in edges(node)):
         raise OptionError(f"the loop '{cycle.name}' has no input from outside: nothing can ever be in it")
     # A matcher before the window that belongs to it, which nobody wrote.
     for node in sorted(cycle.nodes, key=lambda node: node.given == node.inputs):

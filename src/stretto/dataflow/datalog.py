@@ -76,16 +76,17 @@ def datalog(text: str, sources: Mapping[str, Any], *, bound: int | None = None) 
     (Stream(x: string, y: string), Stream(x: string, count_y: int64))
     """
     program = read_program(text)
-    relations = {name: _source(name, one) for name, one in sources.items()}
-    found = checked(program, {name: one.schema for name, one in relations.items()}, _bound(bound))
+    relations = {name: _source(name, source) for name, source in sources.items()}
+    found = checked(program, {name: relation.schema for name, relation in relations.items()}, _bound(bound))
     for group in found.groups:
-        names = [one.name for one in group.relations]
+        names = [relation.name for relation in group.relations]
         if group.recursive:
             loop = fixpoints(
                 lambda *made, group=group, names=names: [
-                    _derived(one, {**relations, **dict(zip(names, made, strict=True))}) for one in group.relations
+                    _derived(relation, {**relations, **dict(zip(names, made, strict=True))})
+                    for relation in group.relations
                 ],
-                {one.name: one.row for one in group.relations},
+                {relation.name: relation.row for relation in group.relations},
                 bound=bound,
             )
             node = loop[0].node
@@ -120,7 +121,7 @@ def _derived(relation: Relation, relations: Mapping[str, Stream]) -> Stream:
     facts = [rule for rule in relation.rules if not rule.rule.body]
     parts = [_body(rule, relations).head(rule.rule.head, relation.row) for rule in relation.rules if rule.rule.body]
     if facts:
-        rows = dict.fromkeys(tuple(_constant(one) for one in rule.rule.head.arguments) for rule in facts)
+        rows = dict.fromkeys(tuple(_constant(argument) for argument in rule.rule.head.arguments) for rule in facts)
         constant = Stream(plan.Constant(relation.row, tuple(rows)))
         if not parts:
             return constant
@@ -143,8 +144,8 @@ def _aggregated(relation: Relation, relations: Mapping[str, Stream]) -> Stream:
     columns = list(relation.row)
     aggregates = dict(head.aggregates)
     inputs: dict[int, str] = {}
-    for at, one in aggregates.items():
-        inputs[at] = _input_name(one, columns[at], [*columns, *inputs.values()])
+    for at, aggregate in aggregates.items():
+        inputs[at] = _input_name(aggregate, columns[at], [*columns, *inputs.values()])
     by = tuple(name for at, name in enumerate(columns) if at not in aggregates)
     taken = [at for at in range(len(columns)) if at not in aggregates or aggregates[at].value is not None]
     parts = []
@@ -154,8 +155,8 @@ def _aggregated(relation: Relation, relations: Mapping[str, Stream]) -> Stream:
         # Counting nothing but rows, an aggregate needs a column all the same.
         parts.append(body.project(values or {columns[0]: p.Constant(1)}))
     items = tuple(
-        plan.Item(columns[at], one.function, None if one.function == "count" else inputs[at])
-        for at, one in aggregates.items()
+        plan.Item(columns[at], aggregate.function, None if aggregate.function == "count" else inputs[at])
+        for at, aggregate in aggregates.items()
     )
     row = {name: relation.row[name] for name in by} | {item.name: relation.row[item.name] for item in items}
     made = Stream(plan.Aggregate(row, _union(parts).node, by, items))

@@ -23,7 +23,7 @@ class _Plan:
     """A plan with what both forms show of it."""
 
     def __init__(self, outputs: Outputs) -> None:
-        self.outputs = {name: one.node for name, one in outputs.items()}
+        self.outputs = {name: output.node for name, output in outputs.items()}
         self.nodes = ordered(self.outputs.values())
         self.cycles = cycles(self.nodes)
         self.on_cycle = {id(node): cycle for cycle in self.cycles for node in cycle.nodes}

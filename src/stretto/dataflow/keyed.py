@@ -50,8 +50,8 @@ def keyed(outputs: Mapping[str, Stream], keys: Mapping[str, pa.DataType]) -> dic
     OptionError
         A matcher relates events whatever their partition (``CONSUME BY ANY``, strict contiguity), or is an AFA.
     """
-    lift = _Lift([one.node for one in outputs.values()], keys)
-    return {name: Stream(lift.ordered(lift.with_key(one.node), one.node)) for name, one in outputs.items()}
+    lift = _Lift([output.node for output in outputs.values()], keys)
+    return {name: Stream(lift.ordered(lift.with_key(output.node), output.node)) for name, output in outputs.items()}
 
 
 class _Lift:
@@ -77,7 +77,7 @@ class _Lift:
     def _declare(self, loop: plan.Loop) -> None:
         """A loop of the same relations with keys; its bodies are not known yet."""
         made = plan.Loop(loop.name, loop.bound, ends=loop.ends)
-        rows = [{**one.schema, **self.keys} for one in loop.variables]
+        rows = [{**variable.schema, **self.keys} for variable in loop.variables]
         made.variables = tuple(plan.Recursion(row, made, at) for at, row in enumerate(rows))
         made.fixpoints = tuple(plan.Fixpoint(row, made, at) for at, row in enumerate(rows))
         for before, after in zip((*loop.variables, *loop.fixpoints), (*made.variables, *made.fixpoints), strict=True):

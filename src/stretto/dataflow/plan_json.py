@@ -50,7 +50,7 @@ def to_json(outputs: Mapping[str, plan.Stream]) -> str:
 
 def travelling(outputs: Mapping[str, plan.Stream]) -> tuple[str, functions.Paths]:
     """Do what :func:`to_json` does, with the registered functions that the plan calls, by their paths."""
-    nodes = ordered_with_loops([one.node for one in outputs.values()])
+    nodes = ordered_with_loops([output.node for output in outputs.values()])
     called = functions.paths(name for node in nodes for value in vars(node).values() for name in _calls(value))
     return json.dumps(_Writer(nodes).written(outputs), ensure_ascii=False), called
 
@@ -119,7 +119,7 @@ class _Writer:
                 }
                 for loop in self.loops
             ],
-            "outputs": {name: self.number[id(one.node)] for name, one in outputs.items()},
+            "outputs": {name: self.number[id(output.node)] for name, output in outputs.items()},
         }
 
     def _node(self, node: plan.Node) -> dict[str, Any]:

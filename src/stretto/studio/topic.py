@@ -355,11 +355,11 @@ class Reader:
     def read(self, records: Sequence[Record]) -> tuple[pa.Table, list[Record]]:
         """The events of records in their order, and the records that they are."""
         whole = []
-        for one in records:
-            if one.value is None:
-                self._refuse(one, one.fault)
+        for record in records:
+            if record.value is None:
+                self._refuse(record, record.fault)
             else:
-                whole.append(one)
+                whole.append(record)
         values = [one.value for one in whole if one.value is not None]
         refused = set()
 
@@ -420,7 +420,7 @@ class TopicSource:
     def _take(self, events: pa.Table, records: list[Record]) -> None:
         if not records:
             return
-        partitions = np.array([one.partition for one in records], np.int64)
+        partitions = np.array([record.partition for record in records], np.int64)
         places = np.array(as_numbers(events.column(self._time)), np.float64)
         places[np.isinf(places)] = np.nan
         for number in np.unique(partitions).tolist():

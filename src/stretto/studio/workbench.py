@@ -133,7 +133,7 @@ class Workbench:
         if len(counted) > 20 * MOST_TEXTS:  # names of everything: nobody would choose from them
             return []
         texts = sorted(one for one in counted.field("values").to_pylist() if one is not None)
-        return [one[:100] for one in texts[:MOST_TEXTS]]
+        return [text[:100] for text in texts[:MOST_TEXTS]]
 
     def page_of_events(self, offset: int, count: int) -> dict[str, Any]:
         """Events from number ``offset`` on, as rows of values, and their places on the axis of time."""

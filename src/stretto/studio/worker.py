@@ -159,7 +159,7 @@ class Calls:
         ``types``: those of columns that are not to be guessed. ``topic``: the file is its :meth:`sample`.
         """
         own = Path(path)
-        files = path if own.name != FOLLOWED else [str(one) for one in parquet_files(own.parent)]
+        files = path if own.name != FOLLOWED else [str(parquet_file) for parquet_file in parquet_files(own.parent)]
         known = {name: type_named(kind) for name, kind in (types or {}).items()}
         self._bench = Workbench.of_files(files, Roles.of(roles), rows, known)
         self._path, self._topic = own, None if topic is None else Topic(**topic)

@@ -79,15 +79,15 @@ class Columns:
         timed = set(ends) <= set(names) and kinds[ends[0]] == kinds[ends[1]] and is_measure(kinds[ends[0]])
         times = list(ends) if timed else []
         variables = [field.name for field in schema if is_events(field.type)]
-        sign = [one for one in names[:1] if one == "sign" and schema.field(0).type == pa.int8()]
+        sign = [name for name in names[:1] if name == "sign" and schema.field(0).type == pa.int8()]
         keys = []
         if (places or times) and variables:
             known = {*sign, *places, *times}
             before = names[: names.index(variables[0])]
             keys = [one for one in before if one not in known and not pa.types.is_nested(schema.field(one).type)]
         used = {*sign, *places, *times, *keys, *variables}
-        others = [one for one in names if one not in used]
-        scalars = [] if variables else [one for one in others if not pa.types.is_nested(schema.field(one).type)]
+        others = [name for name in names if name not in used]
+        scalars = [] if variables else [other for other in others if not pa.types.is_nested(schema.field(other).type)]
         return cls(*map(tuple, (sign, places, times, keys, variables, others, scalars)))
 
     @property
@@ -114,7 +114,7 @@ class Event:
 def first_of(lists: pa.Array, most: int) -> tuple[list[int], pa.Array, list[int]]:
     """Give the lengths of lists, the first few elements of each as one array, and how many those are."""
     lengths = [one or 0 for one in pc.list_value_length(lists).to_pylist()]
-    taken = [min(one, most) for one in lengths]
+    taken = [min(length, most) for length in lengths]
     begins = np.asarray(lists.offsets)[:-1]
     indices = [int(begin) + at for begin, count in zip(begins, taken, strict=True) for at in range(count)]
     return lengths, lists.values.take(pa.array(indices, pa.int64())), taken
@@ -170,7 +170,7 @@ def texts_of(column: pa.Array, days: Sequence[Any] | None) -> list[str]:
     numbers = clock.numbers(column)
     digits = clock.digits(numbers)
     at = [None] * len(numbers) if days is None else days
-    return [clock.text(one, digits, day) for one, day in zip(numbers, at, strict=True)]
+    return [clock.text(number, digits, day) for number, day in zip(numbers, at, strict=True)]
 
 
 def worth_writing(variable: str, structs: pa.Array, keys: Sequence[str]) -> tuple[list[str], int]:

@@ -102,7 +102,7 @@ def density(
     np.add.at(counts, (row, place), weights)
     total = int(weights.sum())
     digits = clock.digits(edges.tolist()) if clock.per_second is None else max(-1, clock.digits([low, high]))
-    told = [clock.text(int(one) if clock.per_second else one, digits) or short(one) for one in edges]
+    told = [clock.text(int(edge) if clock.per_second else edge, digits) or short(edge) for edge in edges]
     span = f"from {told[0]} to {told[-1]}" if high > low else f"at {told[0]}"
     title = f"{total:,} match{'' if total == 1 else 'es'} by {end}, {span}"
     scene = _picture(counts, names, [clock, edges.tolist(), told], title, bars=by is None)
@@ -157,7 +157,7 @@ def _lines(counts: NDArray[np.int64], names: Sequence[str], *, bars: bool) -> li
 
 def _picture(counts: NDArray[np.int64], names: Sequence[str], axis: list[Any], title: str, *, bars: bool) -> Scene:
     clock, edges, told = axis
-    left = 56.0 if bars else min(200.0, max(width(ends(one, 28)) for one in names)) + 28
+    left = 56.0 if bars else min(200.0, max(width(ends(name, 28)) for name in names)) + 28
     right, top = (24.0 if bars else 64.0), 44.0
     inner = WIDTH - left - right
     height = BARS if bars else ROW * len(names)

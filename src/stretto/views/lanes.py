@@ -72,7 +72,7 @@ class _Axis:
 
     def __init__(self, blocks: Sequence[Block], clock: Clock, left: float) -> None:
         self.left, self.right = left, WIDTH - _RIGHT
-        self.low, self.high = clock.spread(min(one.low for one in blocks), max(one.high for one in blocks))
+        self.low, self.high = clock.spread(min(block.low for block in blocks), max(block.high for block in blocks))
         self.marks = clock.marks(self.low, self.high, 7)
         self.grid = [self.x(mark.value) for mark in self.marks]
 
@@ -87,9 +87,9 @@ class _Axis:
 
 def _together(blocks: Sequence[Block]) -> list[Sequence[Block]]:
     """Matches that have one axis: all, or where they are so far apart that their events would be one dot, each its own."""
-    whole = max(one.high for one in blocks) - min(one.low for one in blocks)
-    near = whole <= _FAR * max(one.high - one.low for one in blocks)
-    return [blocks] if near else [[one] for one in blocks]
+    whole = max(block.high for block in blocks) - min(block.low for block in blocks)
+    near = whole <= _FAR * max(block.high - block.low for block in blocks)
+    return [blocks] if near else [[block] for block in blocks]
 
 
 def text(blocks: Sequence[Block], left_out: int) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _cells(lane: Lane, low: Any, high: Any, wide: int = 60) -> str:
         place = 0 if high == low else int(share(at, low, high) * (wide - 1))
         counts[min(wide - 1, max(0, place))] += 1
     sign = "·" if lane.skipped else "●"
-    cells = (" " if one == 0 else sign if one == 1 else str(one) if one < 10 else "+" for one in counts)
+    cells = (" " if count == 0 else sign if count == 1 else str(count) if count < 10 else "+" for count in counts)
     told = ", ".join(one for one in (lane.counted, f"{lane.more:,} more" if lane.more else "") if one)
     return "".join(cells) + "│" + (f" {told}" if told else "")
 

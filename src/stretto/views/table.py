@@ -106,8 +106,8 @@ def _days(table: pa.Table, known: Columns) -> list[Any]:
     if not known.times or not is_time(table.schema.field("start_time").type):
         return [None] * table.num_rows
     clock = Clock(table.schema.field("start_time").type)
-    moments = [None if one is None else clock.moment(one) for one in clock.numbers(table.column("start_time"))]
-    return [None if one is None else one.date() for one in moments]
+    moments = [None if number is None else clock.moment(number) for number in clock.numbers(table.column("start_time"))]
+    return [None if moment is None else moment.date() for moment in moments]
 
 
 def _column(name: str, column: pa.Array, known: Columns, days: list[Any], most: int) -> _Column:
@@ -124,14 +124,14 @@ def _column(name: str, column: pa.Array, known: Columns, days: list[Any], most: 
         pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)
     )
     if name in known.sign:
-        texts = ["+" if one == "1" else "−" for one in texts]
-    return _Column(name, "", [Cell([one], number=number) for one in texts])
+        texts = ["+" if text == "1" else "−" for text in texts]
+    return _Column(name, "", [Cell([text], number=number) for text in texts])
 
 
 def _events(events: list[Any], of: int) -> Cell:
     """The events of a variable, a line for each."""
-    lines = [one.text or "·" for one in events]
-    return Cell(lines + [f"… {of - len(events):,} more"] * (of > len(events)), [one.title for one in events])
+    lines = [event.text or "·" for event in events]
+    return Cell(lines + [f"… {of - len(events):,} more"] * (of > len(events)), [event.title for event in events])
 
 
 def _text(columns: Sequence[_Column], width: int | None) -> str:

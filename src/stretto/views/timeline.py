@@ -174,7 +174,7 @@ class _Drawing:
                 if own.type == kind:
                     found.setdefault(name, []).extend(self.clock.numbers(own))
         for name, numbers in found.items():
-            there = [one for one in numbers if one is not None]
+            there = [number for number in numbers if number is not None]
             if there and min(there) == low and max(there) == high:
                 return name
         if len(found) == 1:  # variables that are not selected are not among them
@@ -250,7 +250,7 @@ class _Drawing:
         times = self._times(places)
         if len(places) > MOST_EVENTS:
             return Lane("match", times=times)
-        return Lane("match", [Held(at, Event("", f"row {one}", {})) for at, one in zip(times, places, strict=True)])
+        return Lane("match", [Held(at, Event("", f"row {place}", {})) for at, place in zip(times, places, strict=True)])
 
     def _skipped(
         self,
@@ -275,7 +275,7 @@ class _Drawing:
             ends = [_as_in(column, values[name][0], time) for name in ("start_time", "end_time")]
             between = pc.and_(pc.greater_equal(column, ends[0]), pc.less_equal(column, ends[1]))
             if positions is not None:
-                self._check(column, positions, {low, high} | {at for one in lanes for at in one.places})
+                self._check(column, positions, {low, high} | {at for lane in lanes for at in lane.places})
         elif positions is not None:
             between = pc.and_(pc.greater_equal(rows, positions[0]), pc.less_equal(rows, positions[-1]))
         for name in self._keys(values, positions):

@@ -102,7 +102,7 @@ class Project(Step):
         return f"Project {', '.join(shown)}"
 
     def origins(self, column: str) -> list[tuple[Node, str]]:
-        return [(self.input, one) for one in p.attributes(dict(self.values)[column])]
+        return [(self.input, attribute) for attribute in p.attributes(dict(self.values)[column])]
 
     def copies(self, column: str) -> bool:
         return isinstance(dict(self.values)[column], p.Attribute)

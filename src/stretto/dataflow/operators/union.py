@@ -56,5 +56,5 @@ class Union(Node):
         return cls(row, tuple(inputs))
 
     def keyed(self, groups: Groups) -> Node:
-        parts = tuple(groups.ordered(groups.with_key(one), one) for one in self.parts)
+        parts = tuple(groups.ordered(groups.with_key(part), part) for part in self.parts)
         return Union(parts[0].schema, parts)

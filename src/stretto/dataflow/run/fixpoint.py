@@ -168,9 +168,9 @@ class FlyingFixpoint(Turning):
         self.earliest = FOREVER
         self.speculated += 1
         guess = self._guess()
-        for one in self.fixpoints:
-            one.recursive.send_inside(Speculative(guess))
-            one.out.send_inside(Speculative(guess))  # to the loop around this one
+        for fixpoint in self.fixpoints:
+            fixpoint.recursive.send_inside(Speculative(guess))
+            fixpoint.out.send_inside(Speculative(guess))  # to the loop around this one
 
     @property
     def ports(self) -> int:
@@ -182,29 +182,29 @@ class FlyingFixpoint(Turning):
     @property
     def held_back(self) -> int:
         """The least start of the rows that wait for their level."""
-        return min((one.least for one in self.fixpoints), default=FOREVER)
+        return min((fixpoint.least for fixpoint in self.fixpoints), default=FOREVER)
 
     @property
     def waits(self) -> bool:
         """Whether rows wait for their level, and nothing else is under way in the loop."""
         return (
             self.by_level
-            and any(one.waiting for one in self.fixpoints)
+            and any(fixpoint.waiting for fixpoint in self.fixpoints)
             and not any(vertex.has_data for vertex in self.members)
         )
 
     def release(self) -> None:
         """Let the rows of the least level go around."""
         self.disturbed = True
-        least = min(one.turn_of(level) for one in self.fixpoints for level in one.waiting)
-        for one in self.fixpoints:
-            for level in [level for level in one.waiting if one.turn_of(level) == least]:
-                rows = combined(np.concatenate(one.waiting.pop(level)))
+        least = min(fixpoint.turn_of(level) for fixpoint in self.fixpoints for level in fixpoint.waiting)
+        for fixpoint in self.fixpoints:
+            for level in [level for level in fixpoint.waiting if fixpoint.turn_of(level) == least]:
+                rows = combined(np.concatenate(fixpoint.waiting.pop(level)))
                 if len(rows):
-                    one.check(rows[:, LEVEL] - (1 << one.shift))
+                    fixpoint.check(rows[:, LEVEL] - (1 << fixpoint.shift))
                     # They are under way again, behind the speculative punctuation.
                     self.earliest = min(self.earliest, int(rows[:, VS].min()))
-                    one.recursive.send_inside(Data(rows))
+                    fixpoint.recursive.send_inside(Data(rows))
 
     # -- state --------------------------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ class Dataflow:
         self._outputs = dict(outputs)
         self._speculation = speculation
         self._strings = Strings()
-        self._graph = Graph({name: one.node for name, one in outputs.items()}, speculation, self._strings)
+        self._graph = Graph({name: output.node for name, output in outputs.items()}, speculation, self._strings)
         self._time: pa.DataType | None = None
         self._broken: str | None = None
         self._steps = 0
@@ -484,7 +484,9 @@ class Dataflow:
 
     def _event(self, own: Input, event: I64) -> str:
         columns = arrays(event.reshape(1, -1), own.source.schema, PAYLOAD, self._strings)
-        payload = ", ".join(f"{name}={_text(one[0])}" for name, one in zip(own.source.schema, columns, strict=True))
+        payload = ", ".join(
+            f"{name}={_text(column[0])}" for name, column in zip(own.source.schema, columns, strict=True)
+        )
         return f"({payload}) [{self._shown(int(event[VS]))}, {self._end(int(event[VE]))})"
 
     # -- times --------------------------------------------------------------------------------------------------------

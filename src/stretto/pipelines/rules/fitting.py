@@ -159,8 +159,12 @@ def _read(query: Query | AutomatonText | ClauseText) -> tuple[str, list[str], di
         clause = read_clause(query.text)
         order = [item.column for item in clause.order_by]
         references = clause.references.values()
-        read = [one.attribute for one in references if isinstance(one, Navigation) and one.attribute is not None]
-        parts = [part for one in references if isinstance(one, Aggregated) for part in one.arguments]
+        read = [
+            reference.attribute
+            for reference in references
+            if isinstance(reference, Navigation) and reference.attribute is not None
+        ]
+        parts = [part for reference in references if isinstance(reference, Aggregated) for part in reference.arguments]
         read += [name for part in parts for name in p.attributes(part)]
         return order[0] if order else TIME, list(dict.fromkeys([*clause.partition_by, *order, *read])), {}
     given = read_keys(query.text)
