@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import stretto
 from stretto.automata.sase_afa import sase_afa
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram
 from stretto.errors import StrettoError
 from stretto.events import Schema
 from stretto.languages.sase import parse

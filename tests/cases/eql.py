@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.engines.latest.program import LatestProgram
+from stretto.engines.programs import LatestProgram
 from stretto.frame import Section
 from stretto.matching.compiled import Query, compile_query
 from stretto.query.passes.bind_eql import BoundEql

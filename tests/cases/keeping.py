@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.engines.keeping import KeptProgram
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram
 from stretto.events import Schema
 from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query

@@ -9,8 +9,8 @@ import pytest
 import stretto
 from benchmarks.papers.sase.backtrack.engine import Backtrack
 from stretto.engines.api import Matches
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.programs import NfabProgram
 from stretto.errors import DataError, OptionError
 from stretto.query.sase import Selection
 from tests.cases import sase

@@ -11,8 +11,8 @@ import pytest
 
 import stretto
 from stretto.engines.nfab import runner as nfab
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.programs import NfabProgram
 from stretto.query.passes.bind_sase import BoundSase
 from tests.reference.sase import evaluate_sase
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import stretto
 from benchmarks.papers.sase.backtrack.engine import Backtrack
 from stretto.engines.api import Matches
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.structure import LIVE, MERGED
+from stretto.engines.programs import NfabProgram
 
 __all__ = ["SILENT", "Profile", "Side", "profile", "sides"]
 

@@ -19,9 +19,8 @@ from stretto.engines.totals.adder import Adder
 from stretto.query.passes.bind_totals import BoundTotals
 
 if TYPE_CHECKING:
-    from stretto.engines.nfab.program import NfabProgram
     from stretto.engines.nfab.runner import NfabRunner
-    from stretto.engines.timed.program import TimedProgram
+    from stretto.engines.programs import NfabProgram, TimedProgram
     from stretto.engines.timed.runner import TimedRunner
 
 

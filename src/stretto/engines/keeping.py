@@ -16,12 +16,10 @@ from stretto.array_types import I64
 from stretto.budget import Budget, described_bytes
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, MachineRun
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram, Program, TimedProgram
 from stretto.engines.shared.counting import BEYOND
 from stretto.engines.shared.holding import TooMany
 from stretto.engines.shared.keeping import Keeper, Rule
-from stretto.engines.tecs.program import Program
-from stretto.engines.timed.program import TimedProgram
 from stretto.frame import Section
 from stretto.query.query import Keep
 

@@ -15,11 +15,9 @@ from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import Matches, Starting
 from stretto.engines.around import AroundProgram, HoldingRun
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram, Program, TimedProgram
 from stretto.engines.shared.choice import Choice
 from stretto.engines.shared.listed_choice import ListedChoice
-from stretto.engines.tecs.program import Program
-from stretto.engines.timed.program import TimedProgram
 from stretto.query.passes.bind_totals import BoundBest, BoundSample
 
 if TYPE_CHECKING:

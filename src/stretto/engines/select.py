@@ -10,11 +10,7 @@ import pyarrow as pa
 
 from stretto.automata.nfab import build
 from stretto.automata.shortcut import OWN, as_core, of_one_event, why_not
-from stretto.engines.latest.program import LatestProgram
-from stretto.engines.nfab.program import NfabProgram
-from stretto.engines.tecs.program import Program
-from stretto.engines.timed.program import TimedProgram
-from stretto.engines.totals.program import TotalsProgram
+from stretto.engines.programs import LatestProgram, NfabProgram, Program, TimedProgram, TotalsProgram
 from stretto.errors import LimitError, OptionError, QueryError
 from stretto.query.algebra import is_timed
 from stretto.query.eql import Mode

@@ -16,14 +16,12 @@ from stretto.array_types import I64, Bits
 from stretto.engines.api import Matches, Starting, TimedOut, offsets
 from stretto.engines.around import AroundProgram, MachineRun
 from stretto.engines.nfab import following as nfab
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.programs import NfabProgram, Program, TimedProgram
 from stretto.engines.shared.counting import Unlisted
 from stretto.engines.shared.following import Furthest
-from stretto.engines.tecs.program import Program
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed import following as timed
-from stretto.engines.timed.program import TimedProgram
 from stretto.engines.timed.runner import TimedRunner
 from stretto.errors import OptionError
 from stretto.frame import Section

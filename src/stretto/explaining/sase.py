@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from stretto.automata.nfab import MODES, Edge, Nfab, Pair, build
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram
 from stretto.engines.select import Machine, choose
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundSase

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from stretto.automata.cea import CEA, build
 from stretto.automata.steps import Steps, steps_of
+from stretto.engines.programs import Program, TimedProgram, TotalsProgram
 from stretto.engines.select import Machine, choose
-from stretto.engines.tecs.program import Program
-from stretto.engines.timed.program import TimedProgram
-from stretto.engines.totals.program import TotalsProgram
 from stretto.explaining.eql import explain_eql
 from stretto.explaining.many import warning
 from stretto.explaining.sase import explain_sase

@@ -10,8 +10,8 @@ from typing import Any
 from stretto.automata.nfab import build
 from stretto.automata.shortcut import why_not
 from stretto.engines.api import Matches, Program
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.programs import NfabProgram
 from stretto.engines.select import program_for
 from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import compile_query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.papers.sase.backtrack.engine import Backtrack
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram
 from tests.conformance.adapters import nfab, rows_of
 from tests.conformance.vectors import Row, Vector
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stretto.engines.latest.program import LatestProgram
+from stretto.engines.programs import LatestProgram
 from tests.conformance.adapters import through
 from tests.conformance.vectors import Row, Vector
 

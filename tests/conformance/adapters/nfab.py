@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stretto.engines.keeping import KeptProgram
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram
 from tests.conformance.adapters import DISORDERED, through
 from tests.conformance.vectors import Row, Vector
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram
 from stretto.errors import OptionError, QueryError
 from stretto.events import Schema
 from stretto.query import functions

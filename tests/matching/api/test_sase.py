@@ -18,8 +18,8 @@ from pyarrow import parquet as pq
 
 import stretto
 from stretto.cli import main
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.engines.programs import NfabProgram
 from stretto.engines.shared.values import Op
 from stretto.errors import DataError, EngineError, OptionError
 from stretto.frame import Section

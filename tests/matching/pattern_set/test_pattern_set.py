@@ -18,7 +18,7 @@ import stretto
 from stretto import Change, PatternSet
 from stretto.engines.afa.code import AfaCode
 from stretto.engines.afa.state import AfaState
-from stretto.engines.nfab.program import NfabProgram
+from stretto.engines.programs import NfabProgram
 from stretto.matching.pattern_set import compile as compiling
 from stretto.matching.pattern_set import compiled_pattern as parts
 from stretto.matching.pattern_set import event_routing as handing

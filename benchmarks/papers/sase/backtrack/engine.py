@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from benchmarks.papers.sase.backtrack.kernels import BACKTRACKS, CELLS, NEED, READ, REGISTERS, ROWS, Search, explore
 from stretto import _jit
 from stretto.engines.api import Matches
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import new_nodes, new_output, new_runs
 from stretto.engines.nfab.structure import Events, Memory, Nodes, Parts, Runs, Scratch
+from stretto.engines.programs import NfabProgram
 from stretto.engines.tecs.enumerate import Output
 from stretto.errors import DataError, OptionError
 

@@ -337,8 +337,8 @@ class _Call:
 
     def sets(self) -> Iterator[MatchSet]:
         """The matches, in a set for each event that completes some."""
-        from stretto.engines.nfab.program import NfabProgram
         from stretto.engines.nfab.runner import NfabRunner
+        from stretto.engines.programs import NfabProgram
 
         assert isinstance(self.program, NfabProgram)
         runner = NfabRunner(self.program)

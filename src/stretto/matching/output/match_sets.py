@@ -28,8 +28,8 @@ from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import SaseQuery
 
 if TYPE_CHECKING:
-    from stretto.engines.nfab.program import NfabProgram
     from stretto.engines.nfab.runner import HandedOver
+    from stretto.engines.programs import NfabProgram
 
 #: Matches are listed in tables of so many.
 PIECE = 1 << 10
@@ -277,7 +277,7 @@ def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
         raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
     split = query.split
     assert isinstance(split, BoundSase)
-    from stretto.engines.nfab.program import NfabProgram
+    from stretto.engines.programs import NfabProgram
 
     return NfabProgram(split)
 

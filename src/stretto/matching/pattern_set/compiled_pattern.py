@@ -21,12 +21,11 @@ from stretto.columns.vectorized import mask
 from stretto.engines.adding import AddedProgram
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.keeping import KeptProgram
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.picking import PickedProgram
+from stretto.engines.programs import NfabProgram, Program
 from stretto.engines.rows.program import RowProgram
 from stretto.engines.select import Machine
 from stretto.engines.shared.intake import both, keyed
-from stretto.engines.tecs.program import Program
 from stretto.engines.timeouts import TimeoutProgram
 from stretto.engines.totals.several import SeveralProgram
 from stretto.errors import OptionError

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64
 from stretto.engines.api import Matches
-from stretto.engines.tecs.program import Program
+from stretto.engines.programs import Program
 from stretto.engines.tecs.runner import Runner
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern
 from stretto.matching.pattern_set.event_routing import RoutedEvents

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from stretto.columns.classes import Classifier
-from stretto.engines.tecs.program import Program
+from stretto.engines.programs import Program
 from stretto.query import predicate as p
 
 #: What a guard asks of an event: its number, the text, the condition.

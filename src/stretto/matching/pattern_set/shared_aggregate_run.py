@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.automata.cea import CEA
+from stretto.engines.programs import TotalsProgram
 from stretto.engines.tecs.compiled import moves_of
-from stretto.engines.totals.program import TotalsProgram
 from stretto.engines.totals.several import SeveralProgram
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, CompiledQuery, Living
 from stretto.matching.pattern_set.prefix_sharing import excluding

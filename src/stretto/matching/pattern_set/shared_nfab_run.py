@@ -23,9 +23,9 @@ from stretto.engines.api import Matches
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.cleaning import empty
 from stretto.engines.nfab.compiled import Compiled
-from stretto.engines.nfab.program import NfabProgram
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.structure import Events
+from stretto.engines.programs import NfabProgram
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, CompiledQuery
