@@ -17,7 +17,7 @@ from stretto.columns.vectorized import computed
 from stretto.errors import DataError, QueryError
 from stretto.query import predicate as p
 from stretto.query.evaluate import value
-from stretto.query.sql_functions import SQL, TYPES
+from stretto.query.scalar_functions import SQL, TYPES
 from stretto.query.typing import type_of_operand, typed_operand
 from tests.conftest import cases
 

@@ -23,8 +23,7 @@ from stretto.languages.eql.functions import FUNCTIONS as EQL_FUNCTIONS
 from stretto.languages.eql.parser import EQL
 from stretto.languages.match_recognize.parser import ROWS
 from stretto.languages.sase.parser import SASE
-from stretto.query.builtins import TABLE
-from stretto.query.sql_functions import SQL
+from stretto.query.scalar_functions import COMMON, SQL
 from tests.fuzz.grammars import Grammar, sample
 from tests.fuzz.tables import DURATIONS, NUMBERS, TEXTS
 
@@ -224,13 +223,13 @@ KINDS = {
     "ceql": Kind(
         Grammar(CEQL, "query"),
         r"(?i)select\b",
-        tuple(TABLE),
+        tuple(COMMON),
         given={"MODE": ("ANY", "PARTITION", "NONE"), "CHOICE": _CHOICES["CHOICE"]},
     ),
     "sase": Kind(
         Grammar(SASE, "query"),
         r"(?i)pattern\b",
-        tuple(TABLE),
+        tuple(COMMON),
         given={"MODE": ("compressed", "non_overlap", "all"), **_CHOICES},
     ),
     "eql": Kind(
@@ -239,10 +238,10 @@ KINDS = {
         tuple(EQL_FUNCTIONS),
         given={"PIPE": ("head", "tail")},
     ),
-    "rows": Kind(Grammar(ROWS, "clause"), r"(?i)match_recognize\b", (*TABLE, *SQL)),
-    "datalog": Kind(Grammar(DATALOG, "program"), r"[a-z]\w*\(|%", tuple(TABLE)),
-    "fence": Kind(Grammar(AFA, "fence"), r".*\b[er]\.", tuple(TABLE), _FENCES, _AFA),
-    "transfer": Kind(Grammar(AFA, "transfer"), r".*\b[er]\.", tuple(TABLE), _TRANSFERS, _AFA),
+    "rows": Kind(Grammar(ROWS, "clause"), r"(?i)match_recognize\b", (*COMMON, *SQL)),
+    "datalog": Kind(Grammar(DATALOG, "program"), r"[a-z]\w*\(|%", tuple(COMMON)),
+    "fence": Kind(Grammar(AFA, "fence"), r".*\b[er]\.", tuple(COMMON), _FENCES, _AFA),
+    "transfer": Kind(Grammar(AFA, "transfer"), r".*\b[er]\.", tuple(COMMON), _TRANSFERS, _AFA),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, stream
-from stretto.query.builtins import rounded
+from stretto.query.scalar_functions import rounded
 
 EVENTS = pa.table(
     {

@@ -20,8 +20,8 @@ from stretto.automata.nfab import Kind, Nfab, own_index
 from stretto.errors import LimitError, QueryError
 from stretto.query import predicate as p
 from stretto.query.afa import Field
-from stretto.query.builtins import TABLE
 from stretto.query.sase import Aggregate, Element, Index, Kept, Length, Range, Reference, kept
+from stretto.query.scalar_functions import FUNCTIONS
 from stretto.query.typing import kind_of
 
 #: A move with more cases than this is refused: each of them is an arc.
@@ -271,7 +271,7 @@ class ValueRegister:
         while name in self.attributes:
             name += "_"
         self.values[name] = plain
-        self.attributes[name] = pa.int64() if TABLE[plain.name].gives == "int" else pa.string()
+        self.attributes[name] = pa.int64() if FUNCTIONS[plain.name].gives == "int" else pa.string()
         return name
 
     def here(self, attribute: str) -> p.Operand:

@@ -1,4 +1,4 @@
-"""Arithmetic and functions over whole columns.
+"""Arithmetic over whole columns.
 
 Integers are computed in 64 bits; a column says where a result does not fit.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,16 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.array_types import INT64
-from stretto.columns import eql_functions, sql_functions
-from stretto.columns.arrays import Bits, valid_of
+from stretto.columns.arrays import Bits
 from stretto.columns.operands import (
     Column,
-    as_array,
     as_int,
     as_objects,
     as_real,
     beyond_where,
-    column_of,
     is_kind,
     valid_where,
     where_both,
@@ -34,7 +29,6 @@ from stretto.columns.operands import (
     where_known,
 )
 from stretto.query import predicate as p
-from stretto.query.eql_functions import EQL
 from stretto.query.evaluate import value
 
 _REAL: dict[str, Callable[[Any, Any], Any]] = {
@@ -143,105 +137,3 @@ def _wide(side: Any) -> Any:
         return side.data.cast(pa.decimal256(kind.precision, kind.scale))
     found = pa.scalar(Decimal(side))
     return None if found.type.scale < 0 else found.cast(pa.decimal256(found.type.precision, found.type.scale))
-
-
-def _absolute(own: Column) -> Column:
-    if own.kind == "float":
-        return Column("float", np.abs(own.data), own.valid, beyond=own.beyond)
-    data, beyond = as_int(own)
-    least = data == INT64[0]
-    with np.errstate(over="ignore"):
-        found = np.abs(data)
-    beyond = where_either(where_either(own.beyond, beyond), least if least.any() else None)
-    return Column("int", found, own.valid, beyond=where_known(beyond, own.valid))
-
-
-def _rounded(own: Column, digits: int = 0) -> Column:
-    """Do what :func:`~stretto.query.builtins.rounded` does."""
-    power = float(10**digits)
-    with np.errstate(all="ignore"):
-        size = np.abs(own.data)
-        scaled = size * power
-        whole = np.floor(scaled)
-        whole += size >= (2.0 * whole + 1.0) / (2.0 * power)
-        found = np.where(scaled < 2.0**51, np.copysign(whole / power, own.data), own.data)
-    return Column("float", found, own.valid, beyond=own.beyond)
-
-
-def _of_reals(compute: Callable[[Any], Any]) -> Callable[[Column], Column]:
-    return lambda own: Column("float", compute(own.data), own.valid, beyond=own.beyond)
-
-
-def of_sql(name: str, sides: list[Any]) -> Column:
-    """A function of SQL, or of EQL, which is computed of Arrow's arrays."""
-    compute = eql_functions.compute if name in EQL else sql_functions.compute
-    found = column_of(compute(name, [as_array(side) if isinstance(side, Column) else side for side in sides]))
-    beyond = reduce(where_either, map(beyond_where, sides))
-    return replace(found, beyond=where_known(beyond, found.valid))
-
-
-def _cased(ascii_only: Callable[[pa.Array], pa.Array], python: Callable[[str], str]) -> Callable[[Column], Column]:
-    """Letters in the other case: Arrow changes a letter at a time, where ß has two great ones."""
-
-    def compute(own: Column) -> Column:
-        if pc.all(pc.string_is_ascii(own.data)).as_py() is not False:
-            return replace(own, data=ascii_only(own.data))
-        coded = own.data.dictionary_encode()
-        texts = pa.array([None if one is None else python(one) for one in coded.dictionary.to_pylist()], own.data.type)
-        return replace(own, data=texts.take(coded.indices))
-
-    return compute
-
-
-def _concatenated(*sides: Any) -> Column:
-    kinds = {side.data.type for side in sides if isinstance(side, Column)}
-    kind = kinds.pop() if len(kinds) == 1 else pa.large_string()
-    texts = [side.data.cast(kind) if isinstance(side, Column) else pa.scalar(side, kind) for side in sides]
-    joined = pc.binary_join_element_wise(*texts, pa.scalar("", kind))
-    return Column("string", joined, valid_of(joined))
-
-
-def coalesced(sides: list[Any], rows: int) -> Any:
-    """The first that is not NULL, row by row."""
-    if not sides or not isinstance(sides[0], Column):
-        return sides[0] if sides else None
-    first = sides[0]
-    if first.valid is None:
-        return first
-    other = coalesced(sides[1:], rows)
-    if other is None:
-        return first
-    if first.kind == "string":
-        kind = other.data.type if isinstance(other, Column) else first.data.type
-        kind = kind if kind == first.data.type else pa.large_string()
-        second = other.data.cast(kind) if isinstance(other, Column) else pa.scalar(other, kind)
-        joined = pc.coalesce(first.data.cast(kind), second)
-        return Column("string", joined, valid_of(joined))
-    beyond = where_known(first.beyond, first.valid)
-    if first.kind == "int":
-        (one, before), (two, after) = as_int(first), as_int(other)
-        beyond = where_known(where_either(beyond, before), first.valid)
-        after = None if after is None else np.broadcast_to(after, rows)
-    else:
-        one, two = first.data, other.data if isinstance(other, Column) else other
-        after = None
-    after = where_either(after, beyond_where(other))
-    beyond = where_either(beyond, None if after is None else after & ~first.valid)
-    valid = None if not isinstance(other, Column) or other.valid is None else first.valid | other.valid
-    return Column(
-        first.kind, np.where(first.valid, one, two), valid, first.type if first.kind == "time" else None, beyond
-    )
-
-
-FUNCTIONS: dict[str, Callable[..., Column]] = {
-    "abs": _absolute,
-    "round": _rounded,
-    "floor": _of_reals(np.floor),
-    "ceil": _of_reals(np.ceil),
-    "upper": _cased(pc.ascii_upper, str.upper),
-    "lower": _cased(pc.ascii_lower, str.lower),
-    "length": lambda own: Column(
-        "int", np.asarray(pc.fill_null(pc.utf8_length(own.data), 0).to_numpy(zero_copy_only=False), np.int64), own.valid
-    ),
-    "concat": _concatenated,
-}

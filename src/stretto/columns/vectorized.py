@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.columns.arithmetic import FUNCTIONS, calculated, coalesced, negated, of_sql
+from stretto.columns.arithmetic import calculated, negated
 from stretto.columns.arrays import Bits, valid_of
 from stretto.columns.comparing import is_among, is_like, truths
+from stretto.columns.functions import applied
 from stretto.columns.grid import ticks_of
 from stretto.columns.operands import (
     Column,
@@ -234,12 +235,7 @@ class _Rows(p.Visitor):
         return whole if factor == 1 else calculated("*", whole, factor)
 
     def function(self, node: p.Function) -> Any:
-        sides = [self.operand(argument) for argument in node.arguments]
-        if node.name == "coalesce":
-            return coalesced([side for side in sides if side is not None], self.rows)
-        if None in sides:
-            return None
-        return FUNCTIONS[node.name](*sides) if node.name in FUNCTIONS else of_sql(node.name, sides)
+        return applied(node.name, [self.operand(argument) for argument in node.arguments], self.rows)
 
     def case(self, node: p.Case) -> Column:
         sides = [self.operand(one) for one in node.values]

@@ -29,9 +29,7 @@ import pyarrow.compute as pc
 from stretto.array_types import INT64
 from stretto.query import functions
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
-from stretto.query.eql_functions import EQL
-from stretto.query.sql_functions import SQL
+from stretto.query.scalar_functions import FUNCTIONS
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -92,7 +90,7 @@ class _Exact(p.Visitor):
 
     def function(self, node: p.Function) -> Any:
         given = tuple(map(self.visit, node.arguments))
-        python = (TABLE.get(node.name) or SQL.get(node.name) or EQL[node.name]).python
+        python = FUNCTIONS[node.name].python
         if node.name == "coalesce":
             return self.chosen(node, python(*given))
         return self.computed(node, given, f"{node.name}({', '.join('{}' for _ in given)})", python)

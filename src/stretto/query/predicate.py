@@ -22,7 +22,7 @@ from math import prod
 from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stretto.errors import LimitError, Span
-from stretto.query.builtins import TABLE
+from stretto.query.scalar_functions import FUNCTIONS
 from stretto.times import PER_SECOND
 
 Value = int | float | Decimal | str | bool | bytes | dt.datetime | dt.date
@@ -166,7 +166,7 @@ class Call(_Applied):
 
 @dataclass(frozen=True)
 class Function(_Applied):
-    """``name(arguments)``: a function of the language (:mod:`stretto.query.builtins`), by its name in small letters."""
+    """``name(arguments)``: a function of the language (:mod:`stretto.query.scalar_functions`), by its name in small letters."""
 
     method: ClassVar = "function"
 
@@ -581,10 +581,7 @@ def computes(expression: Expression) -> bool:
 
 def reads_strings(expression: Expression) -> bool:
     """Tell whether functions in an expression are computed of strings themselves, which kernels do not see."""
-    return any(
-        isinstance(node, Function) and node.name in TABLE and TABLE[node.name].reads_strings
-        for node in walk(expression)
-    )
+    return any(isinstance(node, Function) and FUNCTIONS[node.name].reads_strings for node in walk(expression))
 
 
 def calls(expression: Expression) -> list[Call]:

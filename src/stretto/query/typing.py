@@ -33,11 +33,9 @@ from stretto.errors import QueryError, Span, placed, suggestion
 from stretto.events import Schema
 from stretto.query import functions
 from stretto.query import predicate as p
-from stretto.query.builtins import DIGITS, TABLE
-from stretto.query.eql_functions import EQL
 from stretto.query.evaluate import holds, value
-from stretto.query.sql_functions import SQL, SqlFunction
-from stretto.query.sql_functions import UNITS as CALENDAR
+from stretto.query.scalar_functions import COMMON, DIGITS, FUNCTIONS, NUMBERS, ScalarFunction
+from stretto.query.scalar_functions import UNITS as CALENDAR
 from stretto.times import PER_SECOND
 
 
@@ -66,8 +64,6 @@ def is_list(data_type: pa.DataType) -> bool:
     types = pa.types
     return bool(types.is_list(data_type) or types.is_large_list(data_type) or types.is_fixed_size_list(data_type))
 
-
-NUMBERS = ("int", "float", "decimal")
 
 #: Kinds of what is computed of times, in ticks: a time, and a difference of two.
 _TICKS = ("instant", "duration")
@@ -516,7 +512,7 @@ class _Checker(p.Visitor):
     def call(self, node: p.Call) -> _Typed:
         known = functions.known()
         if node.name not in known:
-            names = [*known, *TABLE]
+            names = [*known, *COMMON]
             hint = suggestion(node.name, names, kind="function") or "register one with @stretto.function"
             if node.name in _AGGREGATES:
                 hint = "this condition asks one event by itself; SASE+ adds up over a repetition: count(a[]) > 1, sum(a[].x) > 9"
@@ -541,68 +537,54 @@ class _Checker(p.Visitor):
         return _Typed(replace(node, arguments=tuple(side.operand for side in sides)), kind, None, node.span)
 
     def function(self, node: p.Function) -> _Typed:
-        if node.name not in TABLE:
-            return self._sql_function(node, SQL.get(node.name) or EQL[node.name])
-        known = TABLE[node.name]
-        if not known.least <= len(node.arguments) <= (known.most or len(node.arguments)):
-            count = "one argument" if len(node.arguments) == 1 else f"{len(node.arguments)} arguments"
-            raise self.error(f"{node.name}({known.shown}) does not take {count}", node.span)
+        known = FUNCTIONS[node.name]
+        count = len(node.arguments)
+        if not known.takes_count(count):
+            shown = "one argument" if count == 1 else f"{count} arguments"
+            raise self.error(f"{node.name}({known.shown}) does not take {shown}", node.span)
         sides = self._counted([self.operand(argument) for argument in node.arguments])
-        if node.name == "round" and len(sides) == 2:
-            digits = getattr(sides.pop().operand, "value", None)
-            if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= DIGITS:
-                raise self.error(
-                    f"round takes digits from 0 to {DIGITS}, as a number", node.arguments[1].span or node.span
-                )
-        allowed = {"numbers": NUMBERS, "strings": ("string",)}.get(known.takes, (*NUMBERS, "string", "bool", "time"))
-        if node.name in ("abs", "coalesce"):
-            allowed = (*allowed, "duration")
-        for side in sides:
-            if side.kind not in allowed:
-                raise self.error(f"'{node.name}' takes {known.takes}, not {side.described}", side.span or node.span)
-        sides = self._of_one_kind(sides, node)
-        kind = known.gives or sides[0].kind
-        source = sides[0].source if kind == "time" else None
-        if kind == "int" and node.name in ("round", "floor", "ceil"):
-            return replace(sides[0], span=node.span)
+        if node.name == "round" and count == 2:
+            self._check_digits(sides.pop(), node)
+        clock = next((side for side in sides if side.kind == "time"), None)
+        if clock is not None and known.takes[-1] == ("time",) and known.gives == "int":
+            sides = [self._time(side, clock) if side.kind == "string" else side for side in sides]
+        for place, side in enumerate(sides):
+            sides[place] = self._argument(known, place, side, node)
+        self._check_calendar(node, sides)
+        if known.alike:
+            sides = self._of_one_kind(sides, node)
+        elif known.real:
+            sides = [self._real(side) for side in sides]
+        given = sides[0] if known.alike else clock or sides[0]
+        if known.whole and given.kind == "int":
+            return replace(given, span=node.span)
+        kind = known.gives if isinstance(known.gives, str) else given.kind if known.gives is None else "time"
+        source = known.gives if isinstance(known.gives, pa.DataType) else given.source if kind == "time" else None
         arguments = tuple(side.operand for side in sides)
         if node.name == "coalesce":  # what stands behind a constant is never asked
             end = next((at for at, one in enumerate(arguments, 1) if isinstance(one, p.Constant)), len(arguments))
             arguments = arguments[:end]
         found: p.Operand = replace(node, arguments=(*arguments, *node.arguments[len(sides) :]))
-        if not p.attributes(found) or len(arguments) < min(known.least, len(sides)):
+        if not p.attributes(found) or (node.name == "coalesce" and len(arguments) == 1):
             found = p.Constant(value(found, {}), node.span)
         return _Typed(found, kind, source, node.span)
 
-    def _sql_function(self, node: p.Function, known: SqlFunction) -> _Typed:
-        count, most = len(node.arguments), len(known.takes)
-        if not (most - known.optional <= count and (known.more or count <= most)) or (known.more and count < 2):
-            shown = "one argument" if count == 1 else f"{count} arguments"
-            raise self.error(f"{node.name}({known.shown}) does not take {shown}", node.span)
-        sides = self._counted([self.operand(argument) for argument in node.arguments])
-        clock = next((side for side in sides if side.kind == "time"), None)
-        if clock is not None and known.takes[-1] == ("time",) and known.gives == "int":
-            sides = [self._time(side, clock) if side.kind == "string" else side for side in sides]
-        for place, side in enumerate(sides):
-            allowed = known.takes[min(place, most - 1)]
-            if side.kind not in allowed:
-                raise self.error(f"'{node.name}' does not take {side.described}", side.span or node.span)
-            if place in known.constant and not isinstance(side.operand, p.Constant):
-                raise self.error(f"{node.name}({known.shown}) takes a constant there", side.span or node.span)
-            if place in known.constant and allowed == ("int",):
-                sides[place] = self._as_number(side, "int")
-        self._check_calendar(node, sides)
-        if known.real:
-            sides = [self._real(side) for side in sides]
-        elif known.gives is None and node.name in ("greatest", "least", "sign"):
-            sides = self._of_one_kind(sides, node)
-        given = clock or sides[0]
-        kind = known.gives if isinstance(known.gives, str) else given.kind if known.gives is None else "time"
-        source = known.gives if isinstance(known.gives, pa.DataType) else given.source if kind == "time" else None
-        found: p.Operand = replace(node, arguments=tuple(side.operand for side in sides))
-        if not p.attributes(found):
-            found = p.Constant(value(found, {}), node.span)
-        return _Typed(found, kind, source, node.span)
+    def _check_digits(self, own: _Typed, node: p.Function) -> None:
+        digits = getattr(own.operand, "value", None)
+        if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= DIGITS:
+            raise self.error(f"round takes digits from 0 to {DIGITS}, as a number", node.arguments[1].span or node.span)
+
+    def _argument(self, known: ScalarFunction, place: int, own: _Typed, node: p.Function) -> _Typed:
+        """An argument of a function, of a kind that this takes there."""
+        allowed = known.takes[min(place, len(known.takes) - 1)]
+        if own.kind not in allowed:
+            takes = f"takes {_kinds_shown(allowed)}, not" if node.name in COMMON else "does not take"
+            raise self.error(f"'{node.name}' {takes} {own.described}", own.span or node.span)
+        if place not in known.constant:
+            return own
+        if not isinstance(own.operand, p.Constant):
+            raise self.error(f"{node.name}({known.shown}) takes a constant there", own.span or node.span)
+        return self._as_number(own, "int") if allowed == ("int",) else own
 
     def _check_calendar(self, node: p.Function, sides: list[_Typed]) -> None:
         """Units have names, and months are counted where it is clear what is shown by the clock."""
@@ -818,6 +800,12 @@ def _per_second(node: p.Expression, attributes: Mapping[str, pa.DataType]) -> in
         case p.Constant(dt.datetime() as moment) if moment.microsecond:
             return 10**6
     return 1
+
+
+def _kinds_shown(kinds: tuple[str, ...]) -> str:
+    if "string" not in kinds:
+        return "numbers"
+    return "values" if "int" in kinds else "strings"
 
 
 def _kind_of_value(value: p.Value) -> str:

@@ -33,9 +33,9 @@ from stretto.events import Schema
 from stretto.matching.compiled import Query
 from stretto.matching.input.predicate_pushdown import COMPARE, Translator, Untranslatable, all_of, any_of, guards_of
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
 from stretto.query.evaluate import like_search, value
 from stretto.query.guard import Guard
+from stretto.query.scalar_functions import FUNCTIONS
 from stretto.query.typing import kind_of
 from stretto.spark.frames import column
 
@@ -377,7 +377,7 @@ class _Translator(Translator):
             found = F.when(columns[0] < 0, F.try_subtract(F.lit(0), columns[0])).otherwise(columns[0])
         else:
             found = getattr(F, node.name)(*columns)
-        return _Side(TABLE[node.name].gives or kind, found, None)
+        return _Side(FUNCTIONS[node.name].gives or kind, found, None)
 
 
 def _is_time(kind: pa.DataType) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto import _jit
 from stretto._jit import called, inlined, jit
 from stretto.columns.grid import ticks_of
 from stretto.columns.vectorized import computed, mask
@@ -29,12 +28,14 @@ from stretto.engines.shared.scalar_code import (
     ScalarCode,
     call,
     cell,
+    compiled,
     faulty,
+    function_of,
     name,
 )
 from stretto.errors import DataError, QueryError
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
+from stretto.query.scalar_functions import FUNCTIONS
 from stretto.query.typing import kind_of
 
 
@@ -44,9 +45,6 @@ def float_word(value: float) -> int:
     if value != value:
         return NAN
     return scalar.word(value + 0.0)
-
-
-_HELPERS = {one: getattr(scalar, one) for one in scalar.__all__} | {"float_word": float_word}
 
 
 class Step(Unary):
@@ -120,7 +118,7 @@ class Program:
         """The truth, the length, or the number of what is made of each string."""
         if not isinstance(node, p.Function):
             return mask(node, fresh).astype(np.int64)
-        if TABLE[node.name].gives == "int":
+        if FUNCTIONS[node.name].gives == "int":
             return np.asarray(computed(node, fresh, pa.int64()), np.int64)
         made = computed(node, fresh, pa.string()).to_pylist()
         return np.array([self.strings.number(text) for text in made], np.int64)
@@ -148,13 +146,9 @@ class Program:
             loop,
             ast.Return(name("made")),
         ]
-        arguments = ast.arguments([], [ast.arg(one) for one in ("n", "X", "Y", "T", "F")], None, [], [], None, [])
-        function = ast.FunctionDef("rows", arguments, statements, [], None, None)
-        ast.fix_missing_locations(function)
-        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
         self._truths = np.zeros((max(1, len(self._tables)), 0), np.int64)
-        return _jit.generated(function, helpers, numbers=1, matrices=4, own=columns.called)
+        function = function_of("rows", ("n", "X", "Y", "T", "F"), statements)
+        return compiled(function, numbers=1, matrices=4, called=columns.called, float_word=float_word)
 
     def table(self, column: str, node: p.Predicate | p.Function) -> int:
         """The number of a condition, or a function, that is asked of each string."""
@@ -228,7 +222,7 @@ class Columns(ScalarCode):
         # What joins strings makes ever longer ones of those that it has made.
         joins = any(isinstance(one, p.Function) and one.name == "concat" for one in p.walk(node))
         word = None if joins else self._looked_up(node)
-        return None if word is None else Code(word, (), TABLE[node.name].gives or "string")
+        return None if word is None else Code(word, (), FUNCTIONS[node.name].gives or "string")
 
     def strings(self, op: str, node: p.Predicate) -> None:
         if op not in ("=", "!="):

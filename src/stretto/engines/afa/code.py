@@ -22,11 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from stretto import _jit
 from stretto.array_types import I64
 from stretto.engines.afa.python import PythonCode
 from stretto.engines.afa.tree import notes, place, returned, stored, word_of
-from stretto.engines.shared import decimals, scalar
 from stretto.engines.shared.scalar_code import (
     Code,
     Lifted,
@@ -34,7 +32,9 @@ from stretto.engines.shared.scalar_code import (
     all_of,
     call,
     cell,
+    compiled,
     faulty,
+    function_of,
     name,
     number,
 )
@@ -51,8 +51,6 @@ _E = TypeVar("_E", bound=p.Expression)
 FUNCTION_BITS = 32
 
 PARAMETERS = ("fn", "event", "old", "new", "E", "P", "F")
-
-_HELPERS = {one: getattr(module, one) for module in (scalar, decimals) for one in module.__all__}
 
 
 @dataclass(frozen=True)
@@ -177,11 +175,8 @@ class AfaCode:
 
     def compilation(self) -> Callable[[], tuple[int, Any]]:
         """What compiles the functions as they are now, for another thread; :meth:`take` its result."""
-        version, function = self.version, self._function()
-        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        helpers = {one: helper for one, helper in _HELPERS.items() if one in read}
-        own = {one: value for one, value in self.called.items() if one in read}
-        return lambda: (version, _jit.generated(function, helpers, numbers=4, matrices=3, own=own))
+        version, function, called = self.version, self._function(), dict(self.called)
+        return lambda: (version, compiled(function, numbers=4, matrices=3, called=called))
 
     def take(self, compiled: tuple[int, Any]) -> None:
         """Use what a :meth:`compilation` gave."""
@@ -199,8 +194,7 @@ class AfaCode:
             chosen = ast.Compare(name("fn"), [ast.Eq()], [ast.Constant(at)])
             body.append(ast.If(chosen, statements, []))
         body.append(returned(0))
-        arguments = ast.arguments([], [ast.arg(one) for one in PARAMETERS], None, [], [], None, [])
-        return ast.FunctionDef("theta", arguments, body, [], None, None)
+        return function_of("theta", PARAMETERS, body)
 
     def _number(self, body: list[ast.stmt], constants: tuple[int, ...] = ()) -> int:
         """The number of a function with its constants; equal ones have the same."""

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto import _jit
 from stretto.array_types import I64
 from stretto.automata.nfab import MODES, Edge, Negation, Nfab, build, own_index
 from stretto.columns.classes import Classifier, condition_of
 from stretto.engines.nfab.conditions import Conditions
 from stretto.engines.nfab.structure import Machine, Ways
-from stretto.engines.shared import decimals, scalar
+from stretto.engines.shared.scalar_code import compiled
 from stretto.engines.shared.values import Op, column_for, decimal_columns
 from stretto.errors import LimitError
 from stretto.query import predicate as p
@@ -33,9 +32,6 @@ from stretto.query.totals import Extent
 MOST_EDGES = 62  #: bits of an event
 
 _ANY_NUMBER = 1 << 62
-
-_HELPERS = {name: getattr(module, name) for module in (scalar, decimals) for name in module.__all__ if name != "word"}
-_HELPERS["word_at"] = _jit.word_at
 
 
 class Compiled:
@@ -208,10 +204,8 @@ class Compiled:
     @cached_property
     def theta(self) -> Any:
         """What edges ask of events and runs, as code."""
-        function = self.conditions.function()
-        called = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        helpers = {name: helper for name, helper in _HELPERS.items() if name in called}
-        return _jit.generated(function, helpers, numbers=6, matrices=3, own=self.conditions.functions)
+        conditions = self.conditions
+        return compiled(conditions.function(), numbers=6, matrices=3, called=conditions.functions)
 
     @cached_property
     def constants(self) -> I64:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from stretto.automata.nfab import Edge, Kind, Nfab, own_index
-from stretto.engines.shared.scalar_code import Code, Lifted, ScalarCode, Test, joined
+from stretto.engines.shared.scalar_code import Code, Lifted, ScalarCode, Test, function_of, joined
 from stretto.engines.shared.scalar_code import all_of as _all
 from stretto.engines.shared.scalar_code import call as _call
 from stretto.engines.shared.scalar_code import cell as _word
@@ -133,8 +133,7 @@ class Conditions:
                 found = ast.Return(ast.IfExp(code, ast.Constant(1), ast.Constant(0)))
                 body.append(ast.If(ast.Compare(_name("edge"), [ast.Eq()], [ast.Constant(number)]), [found], []))
         body.append(ast.Return(ast.Constant(1)))
-        arguments = ast.arguments([], [ast.arg(name) for name in PARAMETERS], None, [], [], None, [])
-        return ast.FunctionDef("theta", arguments, body, [], None, None)
+        return function_of("theta", PARAMETERS, body)
 
 
 class _Scope(ScalarCode):

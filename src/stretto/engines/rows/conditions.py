@@ -17,6 +17,7 @@ from stretto.columns.vectorized import mask
 from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.columns import plain_name
 from stretto.engines.rows.history import History, base_of
+from stretto.engines.shared.scalar_functions import OF_ONE, OF_TWO
 from stretto.errors import QueryError, Span
 from stretto.query import predicate as p
 from stretto.query import row_pattern as r
@@ -374,7 +375,7 @@ class Scope(p.Visitor):
         self.put(b.REGISTER, self.owner.register(b.SQUARES, held, continues=mean, **given), counted)
         self._over_count(True, counted, less=int(function.endswith("_samp")))
         if function.startswith("stddev"):
-            self.put(b.SQUARE_ROOT)
+            self.put(b.OF_ONE, _ONE.index("sqrt"))
 
     def _over_count(self, real: bool, counted: int, less: int = 0) -> None:
         """Divide what is on the stack by the number of values, less some."""
@@ -413,13 +414,18 @@ class Scope(p.Visitor):
         if node.name == "round":
             digits = value_of(more[0], {}) if more else 0
             self._value(float(10**digits), pa.float64())
-            self.put(b.ROUND)
-        elif node.name in _OF_TWO:
+            self.put(b.OF_TWO, _TWO.index("round"))
+        elif real and node.name in OF_TWO:
+            self.operand(more[0], real=True)
+            self.put(b.OF_TWO, _TWO.index(node.name))
+        elif real and node.name in OF_ONE:
+            self.put(b.OF_ONE, _ONE.index(node.name))
+        elif node.name in _OF_INTEGERS:
+            self.put(_OF_INTEGERS[node.name])
+        elif node.name in _OF_SEVERAL:
             for argument in more:
                 self.operand(argument, real=real)
-                self.put(_OF_TWO[node.name][real])
-        elif node.name in _OF_ONE:
-            self.put(_OF_ONE[node.name][real])
+                self.put(_OF_SEVERAL[node.name][real])
         elif node.name != "cast_double":
             raise self.mistake(f"{node} computes values of several rows", node)
 
@@ -451,22 +457,15 @@ class Scope(p.Visitor):
 #: Kinds of what is computed of times.
 _TICKS = ("instant", "duration")
 
-#: Functions of two values, or more, and of one: their step for integers and for doubles.
-_OF_TWO = {
+#: Functions that have a step of their own: of an integer, and of several integers or doubles.
+_OF_INTEGERS = {"abs": b.ABSOLUTE, "sign": b.SIGN}
+_OF_SEVERAL = {
     "coalesce": (b.COALESCE, b.COALESCE),
     "least": (b.LEAST, b.LEAST_REAL),
     "greatest": (b.GREATEST, b.GREATEST_REAL),
-    "power": (b.POWER, b.POWER),
 }
-_OF_ONE = {
-    "abs": (b.ABSOLUTE, b.ABSOLUTE_REAL),
-    "sign": (b.SIGN, b.SIGN_REAL),
-    "sqrt": (b.SQUARE_ROOT, b.SQUARE_ROOT),
-    "exp": (b.EXPONENTIAL, b.EXPONENTIAL),
-    "ln": (b.LOGARITHM, b.LOGARITHM),
-    "floor": (b.FLOOR, b.FLOOR),
-    "ceil": (b.CEILING, b.CEILING),
-}
+#: Functions of a double, and of two, by their places in the interpreter.
+_ONE, _TWO = list(OF_ONE), list(OF_TWO)
 
 #: What an aggregate may read of a row besides its columns.
 _OF_ROWS = frozenset((str(r.Classifier()), str(r.MatchNumber())))

@@ -15,6 +15,7 @@ import numpy as np
 
 from stretto.engines.rows import interpreter as b
 from stretto.engines.rows.structure import AS_IS, BESIDE_COLUMN, BESIDE_CONSTANT, FLAG, VALUE
+from stretto.engines.shared.scalar_functions import OF_ONE
 
 #: A *read*: a register, and the column of its row that is read; or what else it stands for in keys (VALUE, FLAG, AS_IS).
 Read = tuple[int, int]
@@ -34,9 +35,9 @@ LARGEST_FACTOR = 1e20
 #: Reads of one column, or value, of which each is classed in a key by two bits.
 MOST_CLASSED = 30
 
-#: Steps on one value that keep the order, and that turn it.
-_SAME = frozenset((b.TO_REAL, b.FLOOR, b.CEILING))
+#: Steps on one value that turn the order; and functions of a double that keep it.
 _TURNED = frozenset((b.NEGATE, b.NEGATE_REAL, b.NOT))
+_ROUNDED = frozenset(list(OF_ONE).index(name) for name in ("floor", "ceil"))
 _BOTH_GROW = frozenset((b.AND, b.OR, b.COALESCE, b.ADD, b.ADD_REAL, b.LEAST, b.LEAST_REAL, b.GREATEST, b.GREATEST_REAL))
 #: What grows with the first value and falls with the second, and the other way round.
 _APART = frozenset((b.SUBTRACT, b.SUBTRACT_REAL, b.COMPARED, b.COMPARED_LOW))
@@ -106,7 +107,7 @@ class Reading:
             if op <= b.MATCH:
                 stack.append(self._put(op, first, second))
             elif not jumps:
-                self._step(op, stack)
+                self._step(op, first, stack)
         for value in stack:
             self.directions = _joined(self.directions, _times(value.on, 0) if jumps else value.on)
 
@@ -122,11 +123,12 @@ class Reading:
             return _Value({read: 0 if op == b.LABEL else 1})
         return _Value()
 
-    def _step(self, op: int, stack: list[_Value]) -> None:
+    def _step(self, op: int, argument: int, stack: list[_Value]) -> None:
         """Put what a step computes of one or two values in their place."""
         top = stack.pop()
         if op < b.JUMP:
-            factor = 1 if op in _SAME else -1 if op in _TURNED else 0
+            same = op == b.TO_REAL or (op == b.OF_ONE and argument in _ROUNDED)
+            factor = 1 if same else -1 if op in _TURNED else 0
             stack.append(_Value({} if op == b.IS_NULL else _times(top.on, factor)))
             return
         under = stack.pop()

@@ -7,7 +7,6 @@ aggregate. A row that is taken as a variable changes registers (:func:`update`);
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,19 +16,17 @@ from stretto.engines.rows.structure import I64, Bits
 from stretto.engines.shared.scalar import (
     absolute,
     added,
-    ceiling,
     compared,
-    floored,
     multiplied,
     negated,
     quotient,
     real,
     remainder,
     remainder_real,
-    rounded,
     subtracted,
     word,
 )
+from stretto.engines.shared.scalar_functions import of_one, of_two
 
 # Kinds of registers. A row that is taken as a position that the register belongs to changes it:
 LAST_ROW = 0  #: the last row of a set, or the one that CONTINUES said before it; −1: none
@@ -67,51 +64,44 @@ TO_REAL = 6
 NEGATE = 7
 NEGATE_REAL = 8
 ABSOLUTE = 9
-ABSOLUTE_REAL = 10
+SIGN = 10
 NOT = 11
 IS_NULL = 12
-SQUARE_ROOT = 13
-EXPONENTIAL = 14
-LOGARITHM = 15
-FLOOR = 16
-CEILING = 17
-SIGN = 18
-SIGN_REAL = 19
+OF_ONE = 13  #: a function of a double (argument)
 # Those that go on elsewhere, so many steps further:
-JUMP = 20
-UNLESS = 21  #: where the value on top, which is taken away, is not true
+JUMP = 14
+UNLESS = 15  #: where the value on top, which is taken away, is not true
 # Those that make one of two, of known values or not:
-AND = 22
-OR = 23
-COALESCE = 24
+AND = 16
+OR = 17
+COALESCE = 18
 # … comparisons, which are false where a value is NULL:
-EQUAL = 25
-NOT_EQUAL = 26
-LESS = 27
-LESS_EQUAL = 28
-EQUAL_REAL = 29
-NOT_EQUAL_REAL = 30
-LESS_REAL = 31
-LESS_EQUAL_REAL = 32
+EQUAL = 19
+NOT_EQUAL = 20
+LESS = 21
+LESS_EQUAL = 22
+EQUAL_REAL = 23
+NOT_EQUAL_REAL = 24
+LESS_REAL = 25
+LESS_EQUAL_REAL = 26
 # … and what is NULL where a value is NULL:
-ADD = 33
-SUBTRACT = 34
-MULTIPLY = 35
-REMAINDER = 36
-DIVIDE = 37  #: integers, towards zero
-LEAST = 38
-GREATEST = 39
-ADD_REAL = 40
-SUBTRACT_REAL = 41
-MULTIPLY_REAL = 42
-REMAINDER_REAL = 43
-DIVIDE_REAL = 44
-POWER = 45
-ROUND = 46  #: a double by a power of ten
-LEAST_REAL = 47
-GREATEST_REAL = 48
-COMPARED = 49  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
-COMPARED_LOW = 50  #: … or −2
+ADD = 27
+SUBTRACT = 28
+MULTIPLY = 29
+REMAINDER = 30
+DIVIDE = 31  #: integers, towards zero
+LEAST = 32
+GREATEST = 33
+ADD_REAL = 34
+SUBTRACT_REAL = 35
+MULTIPLY_REAL = 36
+REMAINDER_REAL = 37
+DIVIDE_REAL = 38
+LEAST_REAL = 39
+GREATEST_REAL = 40
+OF_TWO = 41  #: a function of two doubles (argument)
+COMPARED = 42  #: an integer beside a double: −1, 0, 1, or 2 where that is NaN
+COMPARED_LOW = 43  #: … or −2
 
 
 class Programs(NamedTuple):
@@ -237,24 +227,9 @@ def put(
 
 
 @inlined
-def mathematical(op: int, x: float) -> float:
-    """A function of a double."""
-    if op == SQUARE_ROOT:
-        return np.sqrt(x)  # type: ignore[no-any-return]
-    if op == EXPONENTIAL:
-        return np.exp(x)  # type: ignore[no-any-return]
-    if op == LOGARITHM:
-        return np.log(x)  # type: ignore[no-any-return]
-    if op == FLOOR:
-        return floored(x)
-    if op == CEILING:
-        return ceiling(x)
-    return x if x == 0.0 or np.isnan(x) else math.copysign(1.0, x)
-
-
-@inlined
-def change(op: int, top: int, scratch: Scratch) -> None:
+def change(step: I64, top: int, scratch: Scratch) -> None:
     """Run a step on the value on top of the stack."""
+    op = step[0]
     stack = scratch.stack
     x = stack[top]
     if op == IS_NULL:
@@ -274,10 +249,8 @@ def change(op: int, top: int, scratch: Scratch) -> None:
         stack[top] = absolute(x, scratch.faults)
     elif op == SIGN:
         stack[top] = int(x > 0) - int(x < 0)
-    elif op >= SQUARE_ROOT:
-        stack[top] = word(mathematical(op, real(x)))
     else:
-        stack[top] = word(abs(real(x)))
+        stack[top] = word(of_one(step[1], real(x)))
 
 
 @inlined
@@ -321,20 +294,9 @@ def whole(op: int, x: int, y: int, faults: I64) -> int:
 
 
 @inlined
-def other_fraction(op: int, x: float, y: float) -> float:
-    """A function of two doubles; NaN is greater than other numbers."""
-    if op == POWER:
-        return np.power(x, y)  # type: ignore[no-any-return]
-    if op == ROUND:
-        return rounded(x, y)
-    if op == LEAST_REAL:
-        return y if np.isnan(x) or y < x else x
-    return y if np.isnan(y) or y > x else x
-
-
-@inlined
-def fraction(op: int, x: float, y: float) -> float:
-    """Arithmetic of doubles; y is not 0 where it divides."""
+def fraction(step: I64, x: float, y: float) -> float:
+    """Arithmetic of doubles; y is not 0 where it divides. NaN is greater than other numbers."""
+    op = step[0]
     if op == ADD_REAL:
         return x + y
     if op == SUBTRACT_REAL:
@@ -345,12 +307,17 @@ def fraction(op: int, x: float, y: float) -> float:
         return remainder_real(x, y)
     if op == DIVIDE_REAL:
         return x / y
-    return other_fraction(op, x, y)
+    if op == LEAST_REAL:
+        return y if np.isnan(x) or y < x else x
+    if op == GREATEST_REAL:
+        return y if np.isnan(y) or y > x else x
+    return of_two(step[1], x, y)
 
 
 @inlined
-def join(op: int, top: int, scratch: Scratch) -> None:
+def join(step: I64, top: int, scratch: Scratch) -> None:
     """Run a step on two values, the one at ``top`` and the one above it."""
+    op = step[0]
     stack = scratch.stack
     known = scratch.known
     x = stack[top]
@@ -376,7 +343,7 @@ def join(op: int, top: int, scratch: Scratch) -> None:
     elif op < COMPARED:
         known[top] = real(y) != 0.0 or op not in (REMAINDER_REAL, DIVIDE_REAL)
         if known[top]:
-            stack[top] = word(fraction(op, real(x), real(y)))
+            stack[top] = word(fraction(step, real(x), real(y)))
     else:
         sign = compared(x, real(y))
         stack[top] = -2 if sign == 2 and op == COMPARED_LOW else sign
@@ -394,7 +361,7 @@ def run(program: int, programs: Programs, values: Values, row: int, number: int,
             top += 1
             put(programs.code[c], programs, values, row, number, depth, top, scratch)
         elif op < JUMP:
-            change(op, top, scratch)
+            change(programs.code[c], top, scratch)
         elif op == JUMP:
             c += programs.code[c, 1]
         elif op == UNLESS:
@@ -403,7 +370,7 @@ def run(program: int, programs: Programs, values: Values, row: int, number: int,
             top -= 1
         else:
             top -= 1
-            join(op, top, scratch)
+            join(programs.code[c], top, scratch)
         c += 1
     return top
 

@@ -1,7 +1,8 @@
 """Conditions and values as scalar code for kernels: what does not depend on where a value comes from.
 
 Code is made as syntax trees whose names and indexes are this package's own; of a query it holds numbers only. The helpers that it
-calls are those of :mod:`stretto.engines.shared.scalar` and, for decimals, :mod:`stretto.engines.shared.decimals`.
+calls are those of :mod:`stretto.engines.shared.scalar`, :mod:`~stretto.engines.shared.scalar_functions` and, for decimals,
+:mod:`~stretto.engines.shared.decimals`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ast
 import datetime as dt
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,13 +20,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stretto import _jit
+from stretto.engines.shared import decimals, scalar, scalar_functions
 from stretto.engines.shared.decimals import DIGITS, words_of
+from stretto.engines.shared.scalar_functions import OF_ONE
 from stretto.errors import QueryError
 from stretto.query import functions
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
 from stretto.query.evaluate import holds
 from stretto.query.evaluate import value as value_of
+from stretto.query.scalar_functions import FUNCTIONS
 from stretto.query.typing import is_exact
 
 _OPERATORS: dict[str, type[ast.cmpop]] = {
@@ -47,8 +51,6 @@ _WIDE = {
     "-": ("wide_difference", "wide_subtracted"),
     "*": ("wide_product", "wide_multiplied"),
 }
-
-_OF_REALS = {"abs": "abs", "floor": "floored", "ceil": "ceiling"}
 
 OVERFLOWED = 1  #: an integer left 64 bits
 IS_NULL = 2  #: a value that is kept is NULL
@@ -94,6 +96,27 @@ def cell(array: str, row: str, at: int) -> ast.expr:
 def fault(context: ast.expr_context) -> ast.expr:
     """The word of F that says what went wrong; 0: nothing."""
     return ast.Subscript(name("F"), ast.Tuple([ast.Constant(0), ast.Constant(0)], ast.Load()), context)
+
+
+def function_of(called: str, parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    """A function of some parameters."""
+    arguments = ast.arguments([], [ast.arg(one) for one in parameters], None, [], [], None, [])
+    return ast.FunctionDef(called, arguments, body, [], None, None)
+
+
+#: What code may call, by its name.
+_HELPERS = {one: getattr(module, one) for module in (scalar, scalar_functions, decimals) for one in module.__all__}
+_HELPERS["word_at"] = _jit.word_at
+
+
+def compiled(
+    function: ast.FunctionDef, *, numbers: int, matrices: int, called: Mapping[str, Any], **more: Any
+) -> Callable[..., Any]:
+    """Compile a function of numbers and matrices; ``called``: registered functions, and ``more`` helpers, by their names."""
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    helpers = {one: helper for one, helper in (_HELPERS | more).items() if one in read}
+    own = {one: value for one, value in called.items() if one in read}
+    return _jit.generated(function, helpers, numbers=numbers, matrices=matrices, own=own)
 
 
 def faulty() -> ast.expr:
@@ -375,7 +398,7 @@ class ScalarCode(p.Visitor, ABC):
             found = self.of_one_event(node)
             if found is not None:
                 return found
-            if TABLE[node.name].reads_strings:
+            if FUNCTIONS[node.name].reads_strings:
                 hint = f"{node.name} takes strings of one event of the input"
                 raise self.mistake(f"{node} is computed of strings that a kernel does not see", node, hint)
         first, *more = [self.operand(argument) for argument in node.arguments]
@@ -388,7 +411,7 @@ class ScalarCode(p.Visitor, ABC):
                 power = 10 ** value_of(node.arguments[1], {}) if more else 1
                 value = call("rounded", first.value, number(float(power)))
             case _:
-                value = call(_OF_REALS[node.name], first.value)
+                value = call(OF_ONE[node.name], first.value)
         return replace(first, value=value)
 
     def _chosen(self, sides: list[Code]) -> Code:

@@ -27,9 +27,9 @@ from stretto.columns.vectorized import computed, judged
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
 from stretto.query.passes.bind import measure
 from stretto.query.sase import Kept
+from stretto.query.scalar_functions import FUNCTIONS
 from stretto.query.typing import kind_of
 from stretto.times import DAY
 
@@ -242,7 +242,7 @@ def column_for(name: str, kind: pa.DataType) -> Column:
 
 def computed_column(node: p.Function) -> Column:
     """What a function gives that is computed of strings, as a word; over plain attribute names."""
-    return Column(kind=TABLE[node.name].gives or "string", value=node)
+    return Column(kind=FUNCTIONS[node.name].gives or "string", value=node)
 
 
 def decimal_columns(name: str, kind: pa.DataType) -> list[Column]:

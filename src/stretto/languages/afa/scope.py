@@ -19,7 +19,8 @@ from stretto.languages.expressions.transformer import ExpressionPart
 from stretto.query import predicate as p
 from stretto.query.afa import Field
 from stretto.query.passes.bind import measure
-from stretto.query.typing import NO_CLOCK, NUMBERS, Clock, kind_of, kind_of_operand, typed, typed_operand
+from stretto.query.scalar_functions import NUMBERS
+from stretto.query.typing import NO_CLOCK, Clock, kind_of, kind_of_operand, typed, typed_operand
 
 _SHOWN = {
     "int": "an integer",

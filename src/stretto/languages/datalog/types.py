@@ -17,7 +17,8 @@ from stretto.languages.datalog.ordering import Assign, Exclude, Filter, Ordered,
 from stretto.languages.datalog.strata import Names
 from stretto.languages.datalog.tree import ANY, Aggregate, Atom, Head, Program, variables
 from stretto.query import predicate as p
-from stretto.query.typing import NUMBERS, kind_of, type_of_operand, typed, typed_operand
+from stretto.query.scalar_functions import NUMBERS
+from stretto.query.typing import kind_of, type_of_operand, typed, typed_operand
 
 Row = dict[str, pa.DataType]
 

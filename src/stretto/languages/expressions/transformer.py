@@ -14,8 +14,8 @@ from lark import Token, Transformer, v_args
 from stretto.errors import Span
 from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, find, name_of, number_of, unquoted
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
 from stretto.query.functions import known
+from stretto.query.scalar_functions import COMMON
 from stretto.times import PER_SECOND, SECONDS
 
 #: How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far.
@@ -211,7 +211,7 @@ class PredicateTransformer(Transformer[Token, Any]):
         parts = [part for part in rest if isinstance(part, ExpressionPart)]
         span = at(function) | at_end(rest)
         values = tuple(map(value_of, parts))
-        if self.has_functions and function.lower() in TABLE and str(function) not in known():
+        if self.has_functions and function.lower() in COMMON and str(function) not in known():
             return _expression(p.Function(function.lower(), values, span), parts, span)
         if self.has_functions and function.lower() == "array_contains" and len(parts) == 2:
             return _expression(p.Member(values[1], values[0], span), parts, span)

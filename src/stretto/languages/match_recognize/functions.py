@@ -12,7 +12,7 @@ from stretto.errors import Span, suggestion
 from stretto.languages.expressions.tokens import Mistake
 from stretto.languages.expressions.transformer import ExpressionPart, shallow, value_of
 from stretto.query import predicate as p
-from stretto.query.sql_functions import TYPES
+from stretto.query.scalar_functions import TYPES
 from stretto.times import PER_SECOND, SECONDS
 
 #: What to write in place of aggregates that are not computed.

@@ -44,7 +44,6 @@ from stretto.languages.match_recognize.functions import (
     rewritten,
 )
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
 from stretto.query.row_pattern import (
     AfterMatch,
     Alternation,
@@ -60,7 +59,7 @@ from stretto.query.row_pattern import (
     RowsPerMatch,
     Variable,
 )
-from stretto.query.sql_functions import OTHER_NAMES, SQL
+from stretto.query.scalar_functions import COMMON, OTHER_NAMES, SQL
 from stretto.query.windows import Window
 from stretto.times import PER_SECOND, SECONDS
 
@@ -414,7 +413,7 @@ class RowsTransformer(PredicateTransformer, ClauseTransformer):
             return outer(rewritten(name, list(map(value_of, parts)), parts, span), parts)
         if name in SQL and not name.startswith(("cast_", "try_cast_")):
             return outer(p.Function(name, tuple(map(value_of, parts)), span), parts)
-        return super().call(function.update(value=name) if name in TABLE else function, opening, *rest)
+        return super().call(function.update(value=name) if name in COMMON else function, opening, *rest)
 
     def time(self, word: Token, text: Token) -> ExpressionPart:
         span = at(word) | at(text)

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.builtins import TABLE
-from stretto.query.eql_functions import EQL
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import DISTINCT, LIST, Aggregate, SaseQuery
+from stretto.query.scalar_functions import FUNCTIONS
 from stretto.query.totals import Function, attributes, totals
 
 _NUMBER = pa.int64()
@@ -106,7 +105,7 @@ class _Uses:
                 case p.Function("coalesce", arguments) | p.Case(_, arguments):
                     self._same(arguments)
                 case p.Function(name):
-                    self._want_all(node, _TEXT if name in EQL or TABLE[name].reads_strings else _NUMBER)
+                    self._want_all(node, _TEXT if "string" in FUNCTIONS[name].takes[0] else _NUMBER)
                 case _ if (meaning := getattr(node, "meaning", None)) is not None:
                     self.look(meaning)
 
@@ -183,6 +182,6 @@ class _Uses:
                 return None
             case p.Function("coalesce", arguments) | p.Case(_, arguments):
                 return next(filter(None, map(self._kind, arguments)), None)
-            case p.Function(name) if (EQL.get(name) or TABLE[name]).gives == "string":
+            case p.Function(name) if FUNCTIONS[name].gives == "string":
                 return _TEXT
         return _NUMBER

@@ -1,25 +1,33 @@
-"""The functions that SQL has besides those of all languages (:mod:`stretto.query.builtins`), as ``MATCH_RECOGNIZE`` reads them.
+"""The scalar functions: one table of names, arguments, results, and what they mean of single values, for all languages.
 
-They mean what Trino's do. They are computed of columns before a kernel runs (:mod:`stretto.columns.sql_functions`); here is what they
-mean of single values, of which none is NULL.
+Those of all languages mean what Spark's do, those that SQL has besides what Trino's do, those of EQL what Elasticsearch's do. Where
+an argument is NULL the result is NULL, but for ``coalesce``; so none of those that ``python`` is given is NULL. ``a || b`` is
+``concat(a, b)``.
+
+Whole columns are computed by :mod:`stretto.columns.functions`, numbers of several events by :mod:`stretto.engines.shared.scalar`.
 """
 
 from __future__ import annotations
 
 import calendar
 import datetime as dt
+import ipaddress
 import math
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from stretto.errors import DataError
 
-_NUMBERS = ("int", "float", "decimal")
-_ORDERED = (*_NUMBERS, "string", "bool", "time")
+NUMBERS = ("int", "float", "decimal")
+_ORDERED = (*NUMBERS, "string", "bool", "time")
+
+DIGITS = 15  #: a double keeps so many
 
 #: What ``trim`` takes away.
 SPACES = " \t\n\v\f\r"
@@ -31,17 +39,60 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
-class SqlFunction:
+class ScalarFunction:
     """A function: the kinds of its arguments by their place, which of them are constants, and what it gives."""
 
     takes: tuple[tuple[str, ...], ...]
-    gives: str | pa.DataType | None  #: a kind, or a type; ``None``: that of the arguments, which are of one kind
+    gives: str | pa.DataType | None  #: a kind, or a type; ``None``: that of the arguments
     python: Callable[..., Any]
-    shown: str
+    shown: str  #: the arguments
     optional: int = 0  #: how many of the last arguments may be left out
-    more: bool = False  #: the last argument may come again
+    more: bool = False  #: the last argument may come again, and comes twice at least
     constant: tuple[int, ...] = ()  #: the places of those that are constants
     real: bool = False  #: numbers are taken as doubles
+    alike: bool = False  #: arguments are of one kind: all are doubles where one number is no integer
+    whole: bool = False  #: an integer stays as it is
+
+    @property
+    def reads_strings(self) -> bool:
+        """Whether it is computed of strings themselves, which kernels do not see."""
+        return self.takes[0] == ("string",)
+
+    def takes_count(self, count: int) -> bool:
+        """Whether it takes so many arguments."""
+        return max(len(self.takes) - self.optional, 2 * self.more) <= count and (self.more or count <= len(self.takes))
+
+
+# ---- Functions of all languages
+
+
+def rounded(number: float, digits: int = 0) -> float:
+    """Round to a number of digits; a half, as near as a double comes to it, goes away from zero.
+
+    Up to 15 digits that is what rounding the number as it is written gives.
+
+    >>> rounded(2.675, 2), rounded(-2.5), rounded(1e300, 3)
+    (2.68, -3.0, 1e+300)
+    """
+    power = float(10**digits)
+    scaled = abs(number) * power
+    if not scaled < 2.0**51:  # as fine as it is already, infinite, or NaN
+        return number
+    whole = math.floor(scaled)
+    if abs(number) >= (2.0 * whole + 1.0) / (2.0 * power):
+        whole += 1
+    return math.copysign(whole / power, number)
+
+
+def _whole(function: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda number: float(function(number)) if math.isfinite(number) else number
+
+
+def _first(*values: Any) -> Any:
+    return next((one for one in values if one is not None), None)
+
+
+# ---- Functions of SQL
 
 
 def _real(compute: Callable[..., float]) -> Callable[..., float]:
@@ -235,24 +286,97 @@ def _tried(cast: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return found
 
 
+# ---- Functions of EQL, where ``folds`` says whether letters are equal to those of the other case
+
+
+def _folded(folds: bool, *texts: str) -> tuple[str, ...]:
+    return tuple(one.lower() for one in texts) if folds else texts
+
+
+def _between(text: str, left: str, right: str, greedy: bool, folds: bool) -> str:
+    """What stands between two texts: up to the first of the right one, or up to the last with ``greedy``; empty where one lacks."""
+    own, first, last = _folded(folds, text, left, right)
+    begin = own.find(first)
+    if begin < 0:
+        return ""
+    begin += len(first)
+    end = own.rfind(last, begin) if greedy else own.find(last, begin)
+    return "" if end < 0 else text[begin:end]
+
+
+def _index_of(text: str, part: str, start: int, folds: bool) -> int | None:
+    own, sought = _folded(folds, text, part)
+    found = own.find(sought, max(start, 0))
+    return None if found < 0 else found
+
+
+def _starts(text: str, part: str, folds: bool) -> bool:
+    own, sought = _folded(folds, text, part)
+    return own.startswith(sought)
+
+
+def _ends(text: str, part: str, folds: bool) -> bool:
+    own, sought = _folded(folds, text, part)
+    return own.endswith(sought)
+
+
+def _contains(text: str, part: str, folds: bool) -> bool:
+    own, sought = _folded(folds, text, part)
+    return sought in own
+
+
+def _slice(text: str, start: int, end: int | None = None) -> str:
+    return text[start:end]
+
+
+def _string(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number(text: str, base: int) -> float | None:
+    try:
+        return float(text) if base == 10 else float(int(text, base))
+    except (ValueError, OverflowError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _networks(texts: tuple[str, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Versions, masks and bits of networks."""
+    found = [ipaddress.ip_network(one) for one in texts]
+    return tuple((one.version, int(one.netmask), int(one.network_address)) for one in found)
+
+
+def _cidr_match(text: str, *networks: str) -> bool:
+    version, family = (6, socket.AF_INET6) if ":" in text else (4, socket.AF_INET)
+    try:
+        own = int.from_bytes(socket.inet_pton(family, text), "big")
+    except (OSError, ValueError):
+        return False
+    return any(version == other and own & mask == bits for other, mask, bits in _networks(networks))
+
+
+# ---- The table
+
 _TIMES = (("time",),)
 _STRING = (("string",),)
+_INT, _TRUTH = ("int",), ("bool",)
 
 
-def _field(read: Callable[[dt.date], int]) -> SqlFunction:
-    return SqlFunction(_TIMES, "int", read, "t")
+def _field(read: Callable[[dt.date], int]) -> ScalarFunction:
+    return ScalarFunction(_TIMES, "int", read, "t")
 
 
-def _clock(name: str) -> SqlFunction:
+def _clock(name: str) -> ScalarFunction:
     return _field(lambda time: int(getattr(time, name, 0)))
 
 
 _CASTS: dict[str, tuple[tuple[str, ...], str | pa.DataType, Callable[[Any], Any]]] = {
-    "tinyint": ((*_NUMBERS, "string", "bool"), "int", _to_whole("tinyint", 8)),
-    "smallint": ((*_NUMBERS, "string", "bool"), "int", _to_whole("smallint", 16)),
-    "integer": ((*_NUMBERS, "string", "bool"), "int", _to_whole("integer", 32)),
-    "bigint": ((*_NUMBERS, "string", "bool"), "int", _to_whole("bigint", 64)),
-    "double": ((*_NUMBERS, "string", "bool"), "float", _to_double),
+    "tinyint": ((*NUMBERS, "string", "bool"), "int", _to_whole("tinyint", 8)),
+    "smallint": ((*NUMBERS, "string", "bool"), "int", _to_whole("smallint", 16)),
+    "integer": ((*NUMBERS, "string", "bool"), "int", _to_whole("integer", 32)),
+    "bigint": ((*NUMBERS, "string", "bool"), "int", _to_whole("bigint", 64)),
+    "double": ((*NUMBERS, "string", "bool"), "float", _to_double),
     "boolean": (("int", "bool", "string"), "bool", _to_boolean),
     "varchar": (("int", "bool", "string"), "string", _to_varchar),
     "date": (("string", "time"), pa.date32(), _to_date),
@@ -271,23 +395,37 @@ TYPES = {name: name for name in _CASTS} | {
     "bool": "boolean",
 }
 
-SQL: dict[str, SqlFunction] = {
-    "sqrt": SqlFunction((_NUMBERS,), "float", _real(math.sqrt), "x", real=True),
-    "exp": SqlFunction((_NUMBERS,), "float", _real(math.exp), "x", real=True),
-    "ln": SqlFunction((_NUMBERS,), "float", _real(_logarithm), "x", real=True),
-    "power": SqlFunction((_NUMBERS, _NUMBERS), "float", _real(_power), "x, y", real=True),
-    "sign": SqlFunction((_NUMBERS,), None, _sign, "x"),
-    "greatest": SqlFunction((_ORDERED,), None, _greatest, "x, y, …", more=True),
-    "least": SqlFunction((_ORDERED,), None, _least, "x, y, …", more=True),
-    "trim": SqlFunction(_STRING, "string", lambda text: text.strip(SPACES), "s"),
-    "ltrim": SqlFunction(_STRING, "string", lambda text: text.lstrip(SPACES), "s"),
-    "rtrim": SqlFunction(_STRING, "string", lambda text: text.rstrip(SPACES), "s"),
-    "reverse": SqlFunction(_STRING, "string", lambda text: text[::-1], "s"),
-    "replace": SqlFunction(
+#: Those of all languages.
+COMMON: dict[str, ScalarFunction] = {
+    "abs": ScalarFunction(((*NUMBERS, "duration"),), None, abs, "x", alike=True),
+    "round": ScalarFunction((NUMBERS, _INT), None, rounded, "x[, digits]", optional=1, alike=True, whole=True),
+    "floor": ScalarFunction((NUMBERS,), None, _whole(math.floor), "x", alike=True, whole=True),
+    "ceil": ScalarFunction((NUMBERS,), None, _whole(math.ceil), "x", alike=True, whole=True),
+    "upper": ScalarFunction(_STRING, "string", str.upper, "s"),
+    "lower": ScalarFunction(_STRING, "string", str.lower, "s"),
+    "length": ScalarFunction(_STRING, "int", len, "s"),
+    "concat": ScalarFunction(_STRING, "string", lambda *texts: "".join(texts), "s, t, …", more=True),
+    "coalesce": ScalarFunction(((*_ORDERED, "duration"),), None, _first, "x, y, …", more=True, alike=True),
+}
+
+#: Those that SQL has besides.
+SQL: dict[str, ScalarFunction] = {
+    "sqrt": ScalarFunction((NUMBERS,), "float", _real(math.sqrt), "x", real=True),
+    "exp": ScalarFunction((NUMBERS,), "float", _real(math.exp), "x", real=True),
+    "ln": ScalarFunction((NUMBERS,), "float", _real(_logarithm), "x", real=True),
+    "power": ScalarFunction((NUMBERS, NUMBERS), "float", _real(_power), "x, y", real=True),
+    "sign": ScalarFunction((NUMBERS,), None, _sign, "x", alike=True),
+    "greatest": ScalarFunction((_ORDERED,), None, _greatest, "x, y, …", more=True, alike=True),
+    "least": ScalarFunction((_ORDERED,), None, _least, "x, y, …", more=True, alike=True),
+    "trim": ScalarFunction(_STRING, "string", lambda text: text.strip(SPACES), "s"),
+    "ltrim": ScalarFunction(_STRING, "string", lambda text: text.lstrip(SPACES), "s"),
+    "rtrim": ScalarFunction(_STRING, "string", lambda text: text.rstrip(SPACES), "s"),
+    "reverse": ScalarFunction(_STRING, "string", lambda text: text[::-1], "s"),
+    "replace": ScalarFunction(
         _STRING * 3, "string", lambda text, old, new="": text.replace(old, new), "s, 'old'[, 'new']", 1, constant=(1, 2)
     ),
-    "substring": SqlFunction((*_STRING, ("int",), ("int",)), "string", _part, "s, start[, length]", 1, constant=(1, 2)),
-    "starts_with": SqlFunction(_STRING * 2, "bool", str.startswith, "s, 'start'", constant=(1,)),
+    "substring": ScalarFunction((*_STRING, _INT, _INT), "string", _part, "s, start[, length]", 1, constant=(1, 2)),
+    "starts_with": ScalarFunction(_STRING * 2, "bool", str.startswith, "s, 'start'", constant=(1,)),
     "year": _field(lambda time: time.year),
     "quarter": _field(lambda time: (time.month + 2) // 3),
     "month": _field(lambda time: time.month),
@@ -298,15 +436,16 @@ SQL: dict[str, SqlFunction] = {
     "hour": _clock("hour"),
     "minute": _clock("minute"),
     "second": _clock("second"),
-    "date_trunc": SqlFunction((*_STRING, *_TIMES), None, _truncated, "'unit', t", constant=(0,)),
-    "add_months": SqlFunction((*_TIMES, ("int",)), None, _later, "t, months", constant=(1,)),
-    "months_between": SqlFunction(_TIMES * 2, "int", _months, "t, u"),
-    "from_unixtime": SqlFunction((_NUMBERS,), pa.timestamp("us", "UTC"), _from_unixtime, "x", real=True),
-    "to_unixtime": SqlFunction(_TIMES, "float", _to_unixtime, "t"),
+    "date_trunc": ScalarFunction((*_STRING, *_TIMES), None, _truncated, "'unit', t", constant=(0,)),
+    "add_months": ScalarFunction((*_TIMES, _INT), None, _later, "t, months", constant=(1,)),
+    "months_between": ScalarFunction(_TIMES * 2, "int", _months, "t, u"),
+    "from_unixtime": ScalarFunction((NUMBERS,), pa.timestamp("us", "UTC"), _from_unixtime, "x", real=True),
+    "to_unixtime": ScalarFunction(_TIMES, "float", _to_unixtime, "t"),
 }
-SQL |= {f"cast_{name}": SqlFunction((takes,), gives, cast, "x") for name, (takes, gives, cast) in _CASTS.items()}
+SQL |= {f"cast_{name}": ScalarFunction((takes,), gives, cast, "x") for name, (takes, gives, cast) in _CASTS.items()}
 SQL |= {
-    f"try_cast_{name}": SqlFunction((takes,), gives, _tried(cast), "x") for name, (takes, gives, cast) in _CASTS.items()
+    f"try_cast_{name}": ScalarFunction((takes,), gives, _tried(cast), "x")
+    for name, (takes, gives, cast) in _CASTS.items()
 }
 
 #: Other names, of these and of those of all languages.
@@ -326,3 +465,19 @@ OTHER_NAMES = {
     "ifnull": "coalesce",
     "nvl": "coalesce",
 }
+
+#: Those that EQL has besides.
+EQL: dict[str, ScalarFunction] = {
+    "between": ScalarFunction((*_STRING * 3, _TRUTH, _TRUTH), "string", _between, "s, left, right, greedy, folds"),
+    "cidrMatch": ScalarFunction(_STRING * 2, "bool", _cidr_match, "s, network, …", more=True),
+    "endsWith": ScalarFunction((*_STRING * 2, _TRUTH), "bool", _ends, "s, t, folds"),
+    "indexOf": ScalarFunction((*_STRING * 2, _INT, _TRUTH), "int", _index_of, "s, t, start, folds"),
+    "number": ScalarFunction((*_STRING, _INT), "float", _number, "s, base"),
+    "subString": ScalarFunction((*_STRING, _INT, _INT), "string", _slice, "s, start, end", optional=1),
+    "startsWith": ScalarFunction((*_STRING * 2, _TRUTH), "bool", _starts, "s, t, folds"),
+    "string": ScalarFunction((("int", "float", "decimal", "string", "bool"),), "string", _string, "x"),
+    "stringContains": ScalarFunction((*_STRING * 2, _TRUTH), "bool", _contains, "s, t, folds"),
+}
+
+#: All of them.
+FUNCTIONS = COMMON | SQL | EQL

@@ -1,11 +1,12 @@
-"""The functions of SQL over whole columns, with Arrow and NumPy: exactly the meaning of :mod:`stretto.query.sql_functions`.
+"""The scalar functions over whole columns, with Arrow and NumPy: exactly the meaning of :mod:`stretto.query.scalar_functions`.
 
-They take Arrow arrays and constants, and give arrays, NULL where an argument is.
+A function that has nothing here is computed in Python, once of each combination of values that occurs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -14,20 +15,163 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.array_types import INT64
+from stretto.columns.arrays import valid_of
+from stretto.columns.operands import (
+    Column,
+    as_array,
+    as_int,
+    beyond_where,
+    column_of,
+    where_either,
+    where_known,
+)
 from stretto.errors import DataError
-from stretto.query.sql_functions import SPACES, SQL, uncast
+from stretto.query.scalar_functions import FUNCTIONS, SPACES, SQL, uncast
 from stretto.times import DAY, PER_SECOND
 
 
-def compute(name: str, sides: list[Any]) -> pa.Array:
-    """Compute a function of at least one column.
+def applied(name: str, sides: list[Any], rows: int) -> Any:
+    """A function of columns and constants, at least one column among them; ``None``: it is NULL throughout.
 
     Raises
     ------
     DataError
         A value has no place in the type that it is cast to, or a time is out of range.
     """
-    return _COMPUTE[name](*sides)
+    if name == "coalesce":
+        return _coalesced([side for side in sides if side is not None], rows)
+    if None in sides:
+        return None
+    if name in _COLUMNS:
+        return _COLUMNS[name](*sides)
+    arrays = [as_array(side) if isinstance(side, Column) else side for side in sides]
+    found = column_of(_ARRAYS[name](*arrays) if name in _ARRAYS else _by_values(name, arrays))
+    beyond = reduce(where_either, map(beyond_where, sides))
+    return replace(found, beyond=where_known(beyond, found.valid))
+
+
+# ---- Of columns
+
+
+def _absolute(own: Column) -> Column:
+    if own.kind == "float":
+        return Column("float", np.abs(own.data), own.valid, beyond=own.beyond)
+    data, beyond = as_int(own)
+    least = data == INT64[0]
+    with np.errstate(over="ignore"):
+        found = np.abs(data)
+    beyond = where_either(where_either(own.beyond, beyond), least if least.any() else None)
+    return Column("int", found, own.valid, beyond=where_known(beyond, own.valid))
+
+
+def _rounded(own: Column, digits: int = 0) -> Column:
+    """Do what :func:`~stretto.query.builtins.rounded` does."""
+    power = float(10**digits)
+    with np.errstate(all="ignore"):
+        size = np.abs(own.data)
+        scaled = size * power
+        whole = np.floor(scaled)
+        whole += size >= (2.0 * whole + 1.0) / (2.0 * power)
+        found = np.where(scaled < 2.0**51, np.copysign(whole / power, own.data), own.data)
+    return Column("float", found, own.valid, beyond=own.beyond)
+
+
+def _of_reals(compute: Callable[[Any], Any]) -> Callable[[Column], Column]:
+    return lambda own: Column("float", compute(own.data), own.valid, beyond=own.beyond)
+
+
+def _cased(ascii_only: Callable[[pa.Array], pa.Array], python: Callable[[str], str]) -> Callable[[Column], Column]:
+    """Letters in the other case: Arrow changes a letter at a time, where ß has two great ones."""
+
+    def compute(own: Column) -> Column:
+        if pc.all(pc.string_is_ascii(own.data)).as_py() is not False:
+            return replace(own, data=ascii_only(own.data))
+        coded = own.data.dictionary_encode()
+        texts = pa.array([None if one is None else python(one) for one in coded.dictionary.to_pylist()], own.data.type)
+        return replace(own, data=texts.take(coded.indices))
+
+    return compute
+
+
+def _concatenated(*sides: Any) -> Column:
+    kinds = {side.data.type for side in sides if isinstance(side, Column)}
+    kind = kinds.pop() if len(kinds) == 1 else pa.large_string()
+    texts = [side.data.cast(kind) if isinstance(side, Column) else pa.scalar(side, kind) for side in sides]
+    joined = pc.binary_join_element_wise(*texts, pa.scalar("", kind))
+    return Column("string", joined, valid_of(joined))
+
+
+def _coalesced(sides: list[Any], rows: int) -> Any:
+    """The first that is not NULL, row by row."""
+    if not sides or not isinstance(sides[0], Column):
+        return sides[0] if sides else None
+    first = sides[0]
+    if first.valid is None:
+        return first
+    other = _coalesced(sides[1:], rows)
+    if other is None:
+        return first
+    if first.kind == "string":
+        kind = other.data.type if isinstance(other, Column) else first.data.type
+        kind = kind if kind == first.data.type else pa.large_string()
+        second = other.data.cast(kind) if isinstance(other, Column) else pa.scalar(other, kind)
+        joined = pc.coalesce(first.data.cast(kind), second)
+        return Column("string", joined, valid_of(joined))
+    beyond = where_known(first.beyond, first.valid)
+    if first.kind == "int":
+        (one, before), (two, after) = as_int(first), as_int(other)
+        beyond = where_known(where_either(beyond, before), first.valid)
+        after = None if after is None else np.broadcast_to(after, rows)
+    else:
+        one, two = first.data, other.data if isinstance(other, Column) else other
+        after = None
+    after = where_either(after, beyond_where(other))
+    beyond = where_either(beyond, None if after is None else after & ~first.valid)
+    valid = None if not isinstance(other, Column) or other.valid is None else first.valid | other.valid
+    return Column(
+        first.kind, np.where(first.valid, one, two), valid, first.type if first.kind == "time" else None, beyond
+    )
+
+
+_COLUMNS: dict[str, Callable[..., Column]] = {
+    "abs": _absolute,
+    "round": _rounded,
+    "floor": _of_reals(np.floor),
+    "ceil": _of_reals(np.ceil),
+    "upper": _cased(pc.ascii_upper, str.upper),
+    "lower": _cased(pc.ascii_lower, str.lower),
+    "length": lambda own: Column(
+        "int", np.asarray(pc.fill_null(pc.utf8_length(own.data), 0).to_numpy(zero_copy_only=False), np.int64), own.valid
+    ),
+    "concat": _concatenated,
+}
+
+
+# ---- Of arrays, NULL where an argument is
+
+
+_GIVES = {"string": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+
+
+def _by_values(name: str, sides: Sequence[Any]) -> pa.Array:
+    """Compute a function of at least one column, once of each combination of values that occurs."""
+    coded = [one.dictionary_encode(null_encoding="encode") for one in sides if isinstance(one, pa.Array)]
+    code = np.zeros(len(coded[0]), np.int64)
+    for one in coded:
+        code = code * max(1, len(one.dictionary)) + one.indices.to_numpy(zero_copy_only=False)
+    alone = len(coded) == 1
+    cells, rows = (np.arange(len(coded[0].dictionary)), code) if alone else np.unique(code, return_inverse=True)
+    given: list[list[Any]] = []
+    for one in reversed(coded):
+        size = max(1, len(one.dictionary))
+        given.append(one.dictionary.take(pa.array(cells % size)).to_pylist())
+        cells = cells // size
+    lists = [given.pop() if isinstance(side, pa.Array) else [side] * len(cells) for side in sides]
+    known = FUNCTIONS[name]
+    values = [None if None in some else known.python(*some) for some in zip(*lists, strict=True)]
+    kind = _GIVES.get(known.gives, known.gives) if known.gives else coded[0].dictionary.type
+    return pa.array(values, kind).take(pa.array(rows))
 
 
 def _reals(function: Callable[..., NDArray[np.float64]]) -> Callable[..., pa.Array]:
@@ -188,12 +332,8 @@ def _to_unixtime(own: pa.Array) -> pa.Array:
 
 
 def _cast(name: str, kind: pa.DataType, tries: bool, own: pa.Array) -> pa.Array:
-    """Strings are looked at once each, as their definition does."""
-    python = SQL[f"{'try_' * tries}cast_{name}"].python
     if pa.types.is_string(own.type) or pa.types.is_large_string(own.type):
-        coded = own.dictionary_encode()
-        made = pa.array([None if one is None else python(one) for one in coded.dictionary.to_pylist()], kind)
-        return made.take(coded.indices)
+        return _by_values(f"{'try_' * tries}cast_{name}", [own])
     if name in _BITS:
         return _whole(own, name, tries)
     if kind == pa.string():
@@ -244,7 +384,7 @@ def _whole(own: pa.Array, name: str, tries: bool) -> pa.Array:
 _KINDS = {"double": pa.float64(), "boolean": pa.bool_(), "varchar": pa.string()} | dict.fromkeys(_BITS, pa.int64())
 _KINDS |= {name: SQL[f"cast_{name}"].gives for name in ("date", "timestamp")}
 
-_COMPUTE: dict[str, Callable[..., pa.Array]] = {
+_ARRAYS: dict[str, Callable[..., pa.Array]] = {
     "sqrt": _reals(np.sqrt),
     "exp": _reals(np.exp),
     "ln": _reals(np.log),
@@ -275,7 +415,7 @@ _COMPUTE: dict[str, Callable[..., pa.Array]] = {
     "from_unixtime": _from_unixtime,
     "to_unixtime": _to_unixtime,
 }
-_COMPUTE |= {
+_ARRAYS |= {
     f"{'try_' * tries}cast_{name}": partial(_cast, name, kind, tries)
     for name, kind in _KINDS.items()
     for tries in (False, True)
