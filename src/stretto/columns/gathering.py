@@ -1,8 +1,8 @@
 """Taking rows of a table that lies in chunks, at the cost of what is taken.
 
 ``pyarrow``'s ``take`` on a table of several chunks first joins all of them, so that a call costs the whole table. The rows of a
-piece of matches lie near each other: here only the chunks that they are in are touched, and columns of fixed width (numbers,
-times, the codes of dictionaries) are written straight to where they go.
+piece of matches lie near each other: here only the chunks that they are in are touched. From one chunk Arrow takes all columns in
+one call; of several, columns of fixed width (numbers, times, the codes of dictionaries) are written straight to where they go.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.array_types import I64
@@ -49,15 +50,19 @@ class Gatherer:
         self._starts = np.zeros(len(batches) + 1, np.int64)
         np.cumsum([batch.num_rows for batch in batches], out=self._starts[1:])
         self.schema = table.schema
+        self._batches = batches
         self._columns = {name: [batch.column(i) for batch in batches] for i, name in enumerate(table.column_names)}
 
     def take(self, rows: I64, names: Sequence[str]) -> pa.Table:
         """The named columns of some rows (in any order), one chunk a column. O(rows), and some calls for each chunk touched."""
-        schema = pa.schema([self.schema.field(name) for name in names])
+        schema = pa.schema(list(map(self.schema.field, names)))
         if not rows.size:
             return schema.empty_table()
         place = self._place(rows)
-        return pa.Table.from_arrays([self._column(name, place) for name in names], schema=schema)
+        if len(place.chunks) > 1:
+            return pa.Table.from_arrays([self._column(name, place) for name in names], schema=schema)
+        batch = self._batches[place.chunks[0]].select(list(names))
+        return pa.Table.from_batches([pc.take(batch, pa.array(place.local), boundscheck=False)], schema=schema)
 
     def _place(self, rows: I64) -> _Place:
         least, most = int(rows.min()), int(rows.max())

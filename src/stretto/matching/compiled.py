@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -216,7 +217,7 @@ class Query:
         >>> query.output_schema(positions=True).names
         ['start', 'end', 'positions', 'A', 'B']
         """
-        return Layout(self.bound, output=output, positions=positions, timeouts=timeouts).schema()
+        return layout_of(self, output, positions=positions, timeouts=timeouts).schema()
 
     def program(self, *, valuations: bool = False, split: bool = False, timeouts: bool = False) -> AnyProgram:
         """The compiled machine (made once), which asks for the columns of :attr:`bound`, or of :attr:`split`.
@@ -314,6 +315,18 @@ class Query:
         return _rebuild, (self.text, self.language, self._bound.schema if self._bound else None)
 
 
+def layout_of(query: Query, output: str = "events", *, positions: bool = True, timeouts: bool = False) -> Layout:
+    """The columns of a query's results (found once), for one stream or call."""
+    return copy.copy(_layout(query, output, positions, timeouts))
+
+
+@lru_cache(maxsize=2 * _MOST_BOUND)
+def _layout(query: Query, output: str, positions: bool, timeouts: bool) -> Layout:
+    found = Layout(query.bound, output=output, positions=positions, timeouts=timeouts)
+    found.fix()
+    return found
+
+
 def bound_apart(query: ParsedQuery | SaseQuery, schema: Schema) -> Query:
     """A parsed query bound to a schema by itself, kept nowhere: also one whose text is that of another query."""
     schema = with_types_of_nulls(query, with_field_types(query, schema))
@@ -385,6 +398,14 @@ def roles(
     return {"type": type, "time": time, "stream": stream, "types": known, "time_unit": time_unit}
 
 
+@lru_cache(maxsize=256)
+def schema_of(
+    columns: pa.Schema, type: str | None, time: str | None, stream: str | None, time_unit: str | None
+) -> Schema:
+    """The schema of a table's columns, of which some have roles."""
+    return Schema.of(columns, **roles(type, time, stream, None, time_unit))
+
+
 def language_of(text: str | Query, language: str | None) -> str:
     """The language of a query: what the caller says, or what its text tells.
 
@@ -400,13 +421,7 @@ def language_of(text: str | Query, language: str | None) -> str:
     if not isinstance(text, str):
         raise OptionError(f"a query is a string, not {text.__class__.__name__}")
     if language is None:
-        if has_clause(text):
-            ways = (
-                "stretto.match and stretto.sql run it, stretto.spark.sql on Spark, stretto.Matcher over a stream, and "
-                "stretto.compile_sql says what it means"
-            )
-            raise QueryError("this is SQL with MATCH_RECOGNIZE, and no query of events", text=text, hint=ways)
-        return "sase" if sase.is_sase(text) else "ceql"
+        return _language_told(text)
     if language == "sql":
         raise OptionError(
             "language='sql': stretto.sql runs statements of SQL, stretto.match a clause over events, stretto.Matcher over a stream"
@@ -415,6 +430,18 @@ def language_of(text: str | Query, language: str | None) -> str:
         hint = suggestion(language, LANGUAGES, kind="language")
         raise OptionError(f"language={language!r} is not known; {hint}")
     return language
+
+
+@lru_cache(maxsize=256)
+def _language_told(text: str) -> str:
+    """The language that a text tells."""
+    if has_clause(text):
+        ways = (
+            "stretto.match and stretto.sql run it, stretto.spark.sql on Spark, stretto.Matcher over a stream, and "
+            "stretto.compile_sql says what it means"
+        )
+        raise QueryError("this is SQL with MATCH_RECOGNIZE, and no query of events", text=text, hint=ways)
+    return "sase" if sase.is_sase(text) else "ceql"
 
 
 def read(text: str, language: str | None) -> ParsedQuery | SaseQuery:

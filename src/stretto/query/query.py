@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from stretto.errors import OptionError, Span
@@ -146,7 +147,7 @@ class AnyQuery:
             one.attribute for one in (self.window, *self.spans) if one is not None and one.attribute is not None
         )
 
-    @property
+    @cached_property
     def read(self) -> tuple[str, ...]:
         """All attributes that it names."""
         measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)

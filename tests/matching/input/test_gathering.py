@@ -131,13 +131,14 @@ def test_a_call_takes_from_the_chunks_where_matches_are(monkeypatch: pytest.Monk
     monkeypatch.setattr(gathering, "SMALL", 0)
     chunk = pa.table({"type": ["A", "B"], "n": [1, 2]})
     touched: list[int] = []
-    column = Gatherer._column
+    placed = Gatherer._place
 
-    def noted(self: Gatherer, name: str, place: Any) -> pa.Array:
+    def noted(self: Gatherer, rows: Any) -> Any:
+        place = placed(self, rows)
         touched.append(len(place.chunks))
-        return column(self, name, place)
+        return place
 
-    monkeypatch.setattr(Gatherer, "_column", noted)
+    monkeypatch.setattr(Gatherer, "_place", noted)
     found = stretto.match("SELECT * FROM S WHERE A AS a : B AS b", pa.concat_tables([chunk] * 50))
     assert found.num_rows == 50
     assert set(touched) == {1}

@@ -37,8 +37,8 @@ class State:
         self._tells_visits = tells_visits
         self.nodes = _nodes(_power(max(small, 2)))
         self.records = Records(np.zeros(1, np.int64), np.zeros(max(small, 8), np.int64))
-        self.work = Work(*(np.zeros(small, np.int64) for _ in Work._fields))
-        self.cells = Cells(*(np.zeros(small, np.int64) for _ in Cells._fields))
+        self.work = Work(*[np.zeros(small, np.int64) for _ in Work._fields])
+        self.cells = Cells(*[np.zeros(small, np.int64) for _ in Cells._fields])
         self.stack = _stack(small)
         self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18), tells_visits)
         self.counts = counts_for(0)
@@ -209,11 +209,11 @@ def _nodes(capacity: int) -> Nodes:
 
 
 def _stack(size: int) -> Stack:
-    node, depth, key, path, before = (np.zeros(size, np.int64) for _ in range(5))
+    node, depth, key, path, before = [np.zeros(size, np.int64) for _ in range(5)]
     return Stack(node, depth, key, path, np.zeros(size, np.int32), before)
 
 
 def _output(rows: int, cells: int, tells_visits: bool) -> Output:
-    start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
+    start, end, stop = [np.empty(rows, np.int64) for _ in range(3)]
     visit = np.empty(rows if tells_visits else 0, np.int64)
     return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), visit)

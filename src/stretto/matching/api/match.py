@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from stretto.arguments import check_arguments, unexpected
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
+from stretto.engines.api import Program
 from stretto.errors import LimitError, OptionError
-from stretto.events import Schema, as_table, require
+from stretto.events import as_table, require
 from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import is_clause
-from stretto.matching.compiled import Query, compile_query, roles
+from stretto.matching.compiled import Query, compile_query, layout_of, schema_of
 from stretto.matching.empty_result.automata import unmet_arcs
 from stretto.matching.empty_result.queries import findings, with_warnings
 from stretto.matching.executors.base import Reading
@@ -28,8 +29,9 @@ from stretto.matching.input.ordered_input import Input, input_of
 from stretto.matching.input.predicate_pushdown import relevant
 from stretto.matching.input.stream_union import nothing, one_table, streams_of, with_types_of_nulls
 from stretto.matching.lifecycle import gives_in_turn
+from stretto.matching.output.listing import Listing
 from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse_unlisted
-from stretto.matching.output.match_table import CHUNK, Layout, build_tables
+from stretto.matching.output.match_table import CHUNK
 from stretto.matching.output.memory_budget import Meter
 from stretto.matching.output.pipes import piped, reads_events
 from stretto.matching.output.progress import Progress
@@ -37,8 +39,6 @@ from stretto.query.afa import Afa
 
 if TYPE_CHECKING:
     from stretto.matching.executors.retracting import RetractingExecutor
-
-T = TypeVar("T")
 
 
 @check_arguments
@@ -140,7 +140,7 @@ def match(  # noqa: PLR0913 - the options that users have
     >>> stretto.match("SELECT * FROM S WHERE A; B+", events, output="summary").to_pylist()
     [{'start': 0, 'end': 1, 'matches': 1}, {'start': 0, 'end': 2, 'matches': 2}]
     """
-    given = {
+    named = {
         "type": type,
         "time": time,
         "sequence": sequence,
@@ -151,22 +151,11 @@ def match(  # noqa: PLR0913 - the options that users have
         "language": language,
         "at_end": at_end,
         "timeouts": timeouts,
+        "budget": budget,
+        "progress": progress,
     }
-    if isinstance(query, AFA | Afa):
-        if budget is not None:
-            options["budget"] = budget
-        return _match_afa(query, events, **_of_afa(given | options))
-    if options:
-        raise unexpected("match() got an unexpected keyword argument", options, signature(match).parameters)
-    if is_clause(query, language):
-        schema, pieces = _of_clause(str(query), events, given, progress)
-        return pa.concat_tables([*_within(pieces, Budget(budget))] or [schema.empty_table()])
-    reading = Reading(type, time, sequence, stream, time_unit, output=output, at_end=at_end, timeouts=timeouts)
-    call = _Call(query, events, reading, valuations=valuations, language=language)
-    return pa.Table.from_batches(
-        [batch for table in call.piped(progress, Meter.of_call(budget)) for batch in table.to_batches()],
-        schema=call.shown.schema(),
-    )
+    found = result_of(query, events, named | options, whole=True)
+    return pa.Table.from_batches([one for piece in found.pieces for one in piece.to_batches()], schema=found.schema)
 
 
 @check_arguments(like=match)
@@ -181,42 +170,38 @@ def iter_matches(query: str | Query | AFA | Afa, events: Any, **options: Any) ->
     >>> sum(piece.num_rows for piece in pieces)
     1023
     """
-    progress = options.pop("progress", None)
+    return result_of(query, events, options).pieces
+
+
+class Result(NamedTuple):
+    """What a call gives."""
+
+    schema: pa.Schema
+    pieces: Iterator[pa.Table]
+
+
+def result_of(
+    query: str | Query | AFA | Afa, events: Any, options: Mapping[str, Any], *, whole: bool = False
+) -> Result:
+    """The rows that a query, an automaton or a clause gives over events, in tables of bounded size.
+
+    Parameters
+    ----------
+    options
+        Those of :func:`match`.
+    whole
+        The caller keeps all pieces: they have a budget where none is said.
+    """
+    given = dict(options)
+    progress, budget = given.pop("progress", None), given.pop("budget", None)
     if isinstance(query, AFA | Afa):
-        return _iter_match_afa(query, events, **_of_afa(options))
-    if is_clause(query, options.get("language")):
-        budget = options.pop("budget", None)
-        _, pieces = _of_clause(str(query), events, options, progress)
-        return pieces if budget is None else _within(pieces, Budget(budget))
-    meter = Meter.of_call(options.pop("budget", None), pieces=True)
-    call = _Call.of(query, events, options)
-    return call.piped(progress, meter)
-
-
-def _of_clause(
-    text: str, events: Any, options: Mapping[str, Any], progress: bool | None
-) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """What a clause of MATCH_RECOGNIZE gives over events; ``options``: those of queries, of which ``time_unit`` alone may be said."""
-    from stretto.matching.executors.row_pattern import read_clause
-    from stretto.matching.sql.run import match_clause
-
-    known = ("language", "time_unit", "budget", "progress")
-    said = _said(options)
-    if unknown := set(said) - signature(match).parameters.keys():
-        raise unexpected("unexpected argument", unknown, known)
-    refuse(
-        said,
-        set(said).difference(known),
-        "queries in CEQL, SASE+ or EQL and for AFAs, and this is a clause, whose text says it",
-    )
-    return match_clause(read_clause(text, options.get("time_unit")), events, progress)
-
-
-def _of_afa(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that were said of an AFA, of which none may be one of queries alone."""
-    said = _said(options)
-    refuse(said, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
-    return said
+        found = _of_afa(query.frozen, events, _said(given), budget)
+    elif is_clause(query, given.get("language")):
+        found = _of_clause(str(query), events, _said(given), progress)
+    else:
+        call = _Call(query, events, given)
+        return Result(call.shown.schema(), call.piped(progress, Meter.of_call(budget, pieces=not whole)))
+    return found._replace(pieces=_within(found.pieces, Budget(budget))) if whole or budget is not None else found
 
 
 def _said(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,6 +210,22 @@ def _said(options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value for name, value in options.items() if name not in parameters or value != parameters[name].default
     }
+
+
+def _of_clause(text: str, events: Any, said: dict[str, Any], progress: bool | None) -> Result:
+    """The rows of a clause of MATCH_RECOGNIZE; of the options of queries ``time_unit`` alone may be said."""
+    from stretto.matching.executors.row_pattern import read_clause
+    from stretto.matching.sql.run import match_clause
+
+    known = ("language", "time_unit", "budget", "progress")
+    if unknown := set(said) - signature(match).parameters.keys():
+        raise unexpected(UNEXPECTED, unknown, known)
+    refuse(
+        said,
+        set(said).difference(known),
+        "queries in CEQL, SASE+ or EQL and for AFAs, and this is a clause, whose text says it",
+    )
+    return Result(*match_clause(read_clause(text, said.get("time_unit")), events, progress))
 
 
 @check_arguments(like=match)
@@ -248,92 +249,74 @@ def match_sets(query: str | Query, events: Any, **options: Any) -> Iterator[Matc
     >>> [len(found) for found in stretto.match_sets(query, events)]
     [1, 2, 4]
     """
-    call = _Call.of(query, events, options, sets=True)
+    call = _Call(query, events, options, sets=True)
     return with_warnings(call.sets(), call.findings)
 
 
 #: What of a :class:`Reading` a call over a whole table is told.
-_READ = ("type", "time", "sequence", "stream", "time_unit", "output", "at_end", "timeouts")
+_READ = {"type", "time", "sequence", "stream", "time_unit", "output", "at_end", "timeouts"}
+
+#: What Python says of an argument that there is not.
+UNEXPECTED = "match() got an unexpected keyword argument"
 
 
 class _Call:
     """One call of :func:`match`: the query bound to the table, and the table in stream order."""
 
-    def __init__(
-        self,
-        query: str | Query,
-        events: Any,
-        reading: Reading,
-        *,
-        valuations: bool = False,
-        language: str | None = None,
-        sets: bool = False,
-    ) -> None:
-        sequence = reading.sequence
-        compiled = compile_query(query, language=language)
+    def __init__(self, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> None:
+        if unknown := options.keys() - _READ - {"valuations", "language"}:
+            raise unexpected(UNEXPECTED, unknown, signature(match).parameters)
+        reading = Reading(**{name: options[name] for name in _READ & options.keys()})
+        sequence, timeouts = reading.sequence, reading.timeouts
+        compiled = compile_query(query, language=options.get("language"))
         if not sets:
             refuse_unlisted(compiled)
         type, time, stream, time_unit = compiled.roles(reading.type, reading.time, reading.stream, reading.time_unit)
-        source = _opened(events)
-        if isinstance(source, dict):
-            given: Any = {name: one.schema.empty_table() for name, one in source.items()}
-        else:
-            given = _loaded(events) if source is None else source.schema.empty_table()
+        source, given = _opened(events)
         table, stream = one_table(compiled, given, type, time, sequence, stream)
         if not table.num_rows and set(table.column_names) <= {stream}:
             # Nothing at all, such as an empty list: it has no columns either, so only the query's own names are known.
             table = nothing(compiled, type, time, stream)
-        schema = Schema.of(table.schema, **roles(type, time, stream, None, time_unit))
+        schema = schema_of(table.schema, type, time, stream, time_unit)
         for name, role in ((time, "time"), (sequence, "sequence"), (stream, "stream"), (type, "type")):
             if name is not None:
                 require(table, name, role)
         if compiled.schema != schema:
             compiled = compiled.bind(schema)
         table = with_types_of_nulls(table, compiled.bound.schema)
-        implied = Derived() if reading.timeouts else compiled.implied
-        made = Derived(
-            (*compiled.parsed.read, *filter(None, (type, time, sequence, stream))), compiled.parsed.joined, stream
-        )
-        if isinstance(source, dict):
-            chosen = {name: source[name].deriving(made.of_stream(name)) for name in streams_of(compiled, source)}
-            several = len(chosen) > 1 or compiled.parsed.any_stream
-            source = Streams(chosen, table.schema, str(stream), implied) if several else next(iter(chosen.values()))
-        elif source is not None:
-            source = source.deriving(replace(implied, paths=made.paths) if implied.keys else made)
+        implied = Derived() if timeouts else compiled.implied
+        if source is None:
+            table = implied.added_to(table) if implied.keys else table
         else:
-            table = implied.added_to(table)
+            named = (*compiled.parsed.read, *filter(None, (type, time, sequence, stream)))
+            made = Derived(named, compiled.parsed.joined, stream)
+            if isinstance(source, dict):
+                chosen = {name: source[name].deriving(made.of_stream(name)) for name in streams_of(compiled, source)}
+                several = len(chosen) > 1 or compiled.parsed.any_stream
+                source = Streams(chosen, table.schema, str(stream), implied) if several else next(iter(chosen.values()))
+            else:
+                source = source.deriving(replace(implied, paths=made.paths) if implied.keys else made)
         self.query = compiled
         #: The columns of results, and those of the tables of matches, of which pipes read the events.
-        self.shown = self.layout = Layout(compiled.bound, output=reading.output, timeouts=reading.timeouts)
+        self.shown = self.layout = layout_of(compiled, reading.output, timeouts=timeouts)
         if reads_events(compiled) and reading.output != "events":
             if self.shown.summary:
                 raise OptionError(
                     "output='summary' counts matches, and the pipes of this query read their events: list them, and count the rows"
                 )
-            self.layout = Layout(compiled.bound, timeouts=reading.timeouts)
+            self.layout = layout_of(compiled, timeouts=timeouts)
         self.completes = reading.completes or self.layout.at_end
-        timeouts = reading.timeouts
-        self.program = (
+        self.program: Program = (
             program_of_sets(compiled, timeouts=timeouts)
             if sets
-            else compiled.program(valuations=valuations, split=True, timeouts=timeouts)
+            else compiled.program(valuations=options.get("valuations", False), split=True, timeouts=timeouts)
         )
         self.events = table if source is None else source
         tested, shown = self.program.columns, self.layout.columns
         # Where it is to be known which windows have closed, every event may close one.
-        closes = reading.timeouts or (compiled.waits and not reading.completes)
+        closes = timeouts or (compiled.waits and not reading.completes)
         asked = None if source is None or closes else relevant(compiled)
         self.input = input_of(self.events, tested, shown, time, sequence, asked)
-
-    @classmethod
-    def of(cls, query: str | Query, events: Any, options: dict[str, Any], *, sets: bool = False) -> _Call:
-        """A call with the options that were given, and the defaults of the others."""
-        own = {name: options[name] for name in _READ if name in options}
-        others = {name: value for name, value in options.items() if name not in own}
-        unknown = set(others) - {"valuations", "language"}
-        if unknown:
-            raise unexpected("unexpected argument", unknown, (*_READ, "valuations", "language", "budget", "progress"))
-        return cls(query, events, Reading(**own), **others, sets=sets)
 
     def sets(self) -> Iterator[MatchSet]:
         """The matches, in a set for each event that completes some."""
@@ -343,24 +326,24 @@ class _Call:
         assert isinstance(self.program, NfabProgram)
         runner = NfabRunner(self.program)
         for batch in self.input.batches(self.program.columns, runner):
-            for found in self._advanced(runner.sets(batch)):
-                rows, order = self.input.kept()
-                yield MatchSet(found, self.layout, rows, self.program.marks, order)
+            try:
+                for found in runner.sets(batch):
+                    rows, order = self.input.kept()
+                    yield MatchSet(found, self.layout, rows, self.program.marks, order)
+            except IntegerOverflow as error:
+                raise error.renumbered(self.input.order) from None
 
     def tables(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches, in tables of bounded size."""
-        held = meter.budget.held
-        runner = self.program.start(labels=self.layout.labels, counts=self.layout.summary, budget=held)
-        rows, order, marks = self.input.rows, self.input.order, self.program.marks
+        labels, counts = self.layout.labels, self.layout.summary
+        runner = self.program.start(labels=labels, counts=counts, budget=meter.budget.held)
+        listed = Listing(meter, runner, self.layout, self.input.rows, self.input.order)
         with Progress(progress, self.input.total) as report:
             for batch in self.input.batches(self.program.columns, runner):
-                found = meter.watch(self._advanced(runner.advance(batch)), runner, self.layout, rows, order)
-                yield from build_tables(found, self.layout, rows, marks, order)
+                yield from listed.tables(runner.advance(batch))
                 report(runner.rows)
-            if not self.completes:
-                return
-            last = meter.watch(runner.finish(), runner, self.layout, rows, order)
-            yield from build_tables(last, self.layout, rows, marks, order)
+            if self.completes:
+                yield from listed.tables(runner.finish())
 
     def piped(self, progress: bool | None, meter: Meter) -> Iterator[pa.Table]:
         """The matches after the query's pipes."""
@@ -371,44 +354,29 @@ class _Call:
         """What keeps matches away, where there are none."""
         return findings(self.query, self.events)
 
-    def _advanced(self, found: Iterator[T]) -> Iterator[T]:
-        """What an engine finds; an error names the row of the input as it was given, also where the stream was sorted."""
-        try:
-            yield from found
-        except IntegerOverflow as error:
-            raise error.renumbered(self.input.order) from None
 
+def _opened(events: Any) -> tuple[Source | dict[str, Source] | None, Any]:
+    """Files that are read in pieces, alone or by stream, and the columns that they have.
 
-def _opened(events: Any) -> Source | dict[str, Source] | None:
-    """Files that are read in pieces, alone or by stream; ``None``: there are none, or their types depend on the query."""
+    Or ``None`` and events in memory: there are no files, or their types depend on the query.
+    """
     if are_files(events):
         sources = {"": open_files(events)}
     elif isinstance(events, Mapping) and events and all(map(are_files_of_stream, events.values())):
         sources = {name: open_files(one) for name, one in events.items()}
+    elif isinstance(events, Mapping):
+        return None, {name: table_of(one) if are_files_of_stream(one) else one for name, one in events.items()}
     else:
-        return None
-    if any(pa.types.is_null(kind) for one in sources.values() for kind in one.schema.types):
-        return None
-    return sources if isinstance(events, Mapping) else sources[""]
-
-
-def _loaded(events: Any) -> Any:
-    """Events in memory."""
+        return None, events
+    typed = not any(pa.types.is_null(kind) for one in sources.values() for kind in one.schema.types)
+    given = {name: one.schema.empty_table() if typed else one.table() for name, one in sources.items()}
     if isinstance(events, Mapping):
-        return {name: table_of(one) if are_files_of_stream(one) else one for name, one in events.items()}
-    return table_of(events)
+        return (sources, given) if typed else (None, given)
+    return (sources[""] if typed else None), given[""]
 
 
 #: Options that a whole table does not need.
 _OF_STREAMS = ("sign", "late", "ordered", "dynamic", "timer", "speculation", "disorder", "hold")
-
-
-def _match_afa(
-    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
-) -> pa.Table:
-    """All outputs of an automaton over a table, whatever its order."""
-    pieces = _iter_match_afa(afa, events, time=time, sequence=sequence, **options)
-    return pa.concat_tables(_within(pieces, Budget(options.get("budget"))))
 
 
 def _within(pieces: Iterator[pa.Table], budget: Budget) -> Iterator[pa.Table]:
@@ -424,36 +392,34 @@ def _within(pieces: Iterator[pa.Table], budget: Budget) -> Iterator[pa.Table]:
         yield piece
 
 
-def _iter_match_afa(
-    afa: AFA | Afa, events: Any, *, time: str | None = None, sequence: str | None = None, **options: Any
-) -> Iterator[pa.Table]:
-    """Do what :func:`_match_afa` does, in pieces: the outputs of so many events each; at least one, which may be empty."""
-    own = ("until", "bag", "numbered", "ignore", "provenance", "budget")
-    unknown = set(options) - set(own)
-    if unknown:
+def _of_afa(afa: Afa, events: Any, said: dict[str, Any], budget: int | float | str | None) -> Result:
+    """All outputs of an automaton over a table, whatever its order: a piece is what so many events give; there is one at least."""
+    refuse(said, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")
+    known = ("time", "sequence", "until", "bag", "numbered", "ignore", "provenance")
+    if unknown := said.keys() - set(known):
         told = "match() of an AFA got an unexpected keyword argument"
         if min(unknown) in _OF_STREAMS:
             raise TypeError(f"{told} '{min(unknown)}': it is for streams, stretto.Matcher(afa, time='…')")
-        raise unexpected(told, unknown, ("time", "sequence", *own))
+        raise unexpected(told, unknown, (*known, "budget"))
+    time = said.get("time")
     if time is None:
         raise OptionError("an AFA needs the column that orders the stream: time='…'")
-    frozen = afa.frozen
-    if not frozen.arcs:
+    if not afa.arcs:
         raise OptionError("the AFA has no arcs, so that nothing can match: afa.arc(source, target, when=…)")
-    paths = [name for name in (time, sequence, options.get("until"), options.get("numbered")) if name is not None]
-    made = Derived((*paths, *frozen.events))
+    paths = filter(None, (said.get(name) for name in ("time", "sequence", "until", "numbered")))
+    made = Derived((*paths, *afa.events))
     given = open_files(events).deriving(made) if are_files(events) else made.added_to(as_table(events))
     require(given.schema.names, time, "time")
-    for name in frozen.events:
+    for name in afa.events:
         require(given.schema.names, name, "attribute")
-    tie = sequence or options.get("numbered")
     from stretto.matching.executors.retracting import RetractingExecutor
 
-    executor = RetractingExecutor(frozen, given.schema, time=time, sequence=sequence, ordered=True, **options)
+    executor = RetractingExecutor(afa, given.schema, ordered=True, budget=budget, **said)
     if isinstance(given, pa.Table):
         given = given.select(executor.needed())
+    tie = said.get("sequence") or said.get("numbered")
     pieces = _outputs(executor, input_of(given, executor.needed(), (), time, tie, None))
-    return with_warnings(pieces, lambda: unmet_arcs(frozen, given))
+    return Result(_unsigned(executor.given()).schema, with_warnings(pieces, lambda: unmet_arcs(afa, given)))
 
 
 def _outputs(executor: RetractingExecutor, events: Input) -> Iterator[pa.Table]:
@@ -463,6 +429,11 @@ def _outputs(executor: RetractingExecutor, events: Input) -> Iterator[pa.Table]:
             part = pa.Table.from_batches([batch.slice(begin, CHUNK)])
             numbers = None if order is None else order[rows : rows + part.num_rows]
             rows += part.num_rows
-            yield executor.take(part, numbers).drop_columns(["sign"])
+            yield _unsigned(executor.take(part, numbers))
     if not rows:
-        yield executor.given().drop_columns(["sign"])
+        yield _unsigned(executor.given())
+
+
+def _unsigned(outputs: pa.Table) -> pa.Table:
+    """Outputs of which none is ever taken back."""
+    return outputs.drop_columns(["sign"])

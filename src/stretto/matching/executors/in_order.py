@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, 
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.explaining.answer import Answer
 from stretto.frame import Section, reading
-from stretto.matching.compiled import Query, read
+from stretto.matching.compiled import Query, layout_of, read
 from stretto.matching.empty_result.streams import WARN_AFTER, Lacking, check_warn_after
 from stretto.matching.executors.base import AS_USUAL, Executor, Reading
 from stretto.matching.executors.rollback import Retries
@@ -45,8 +45,9 @@ from stretto.matching.inspection.partial_matches import (
 from stretto.matching.inspection.state_tables import check_columns, check_most, counted, plain, summary
 from stretto.matching.lifecycle import Life
 from stretto.matching.meaning import check_same, options_differ
+from stretto.matching.output.listing import Listing
 from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse_unlisted
-from stretto.matching.output.match_table import CHUNK, Arrivals, History, Layout, build_tables
+from stretto.matching.output.match_table import CHUNK, Arrivals, History, Layout
 from stretto.matching.output.memory_budget import Meter
 from stretto.matching.output.pipes import refuse_pipes
 from stretto.matching.reorder import Cleanse, Released, check_span, span
@@ -58,8 +59,6 @@ from stretto.times import FOREVER, check_clock
 
 #: Rows that an error names at most.
 NAMED = 9
-
-T = TypeVar("T")
 
 #: Why events cannot be sorted.
 _NO_TIME = "disorder= sorts events by time: name the column that orders the stream with time='…'"
@@ -302,7 +301,7 @@ class InOrderExecutor(Executor):
                 f"the query reads {len(streams)} streams ({', '.join(streams)}): name the column that tells them apart "
                 "with stream='…'"
             )
-        self.layout = Layout(self.query.bound, **self.reading.shown)
+        self.layout = layout_of(self.query, **self.reading.shown)
         if self.sets:
             program: Program = program_of_sets(self.query, timeouts=self.reading.timeouts)
         else:
@@ -596,17 +595,7 @@ class InOrderExecutor(Executor):
 
     def _tables(self, found: Iterable[Matches]) -> Iterator[pa.Table]:
         """What the run finds as tables, within the budget of the call."""
-        run = self._running()
-        rows, order = self.history, self.arrivals
-        found = self.meter.watch(found, run, self.layout, rows, order)
-        return build_tables(found, self.layout, rows, run.program.marks, order)
-
-    def _numbered(self, found: Iterator[T]) -> Iterator[T]:
-        """What the run finds; an error names the row as it was pushed, also where events were sorted."""
-        try:
-            yield from found
-        except IntegerOverflow as error:
-            raise error.renumbered(self.arrivals) from None
+        return Listing(self.meter, self._running(), self.layout, self.history, self.arrivals).tables(found)
 
     def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """The next events, checked, in pieces; what results may show of each is kept before it is given."""
@@ -644,7 +633,7 @@ class InOrderExecutor(Executor):
         if self.sets and not silent:
             raise OptionError("this matcher was made with sets=True: push_sets() takes events")
         for batch in self._batches(table):
-            yield from self._tables(self._numbered(run.advance(batch, silent=silent)))
+            yield from self._tables(run.advance(batch, silent=silent))
 
     def _set_by_set(self, table: pa.Table) -> Iterator[MatchSet]:
         self._learn_types(table)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from stretto.errors import OptionError
 from stretto.events import BEFORE, Schema, conform
-from stretto.matching.compiled import Query
+from stretto.matching.compiled import Query, layout_of
 from stretto.matching.executors.base import AS_USUAL, Reading
 from stretto.matching.output.changelog import MatchLayout
 from stretto.matching.output.match_table import Layout
@@ -39,7 +39,7 @@ class Lowering:
             read = [name for name, kind in bound.schema.attributes.items() if kind_of(kind) != "other"]
         afa, marks = self.query.automaton(tuple(read))
         assert bound.time is not None
-        return afa, MatchLayout(Layout(bound, **self.reading.shown), marks), bound.time
+        return afa, MatchLayout(layout_of(self.query, **self.reading.shown), marks), bound.time
 
     def schema_of(self, table: pa.Table) -> Schema:
         """Make the schema of what a first batch has."""

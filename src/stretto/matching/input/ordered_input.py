@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.array_types import I64
+from stretto.columns.gathering import Gatherer
 from stretto.columns.overflow import Order
 from stretto.engines.api import Run
 from stretto.matching.input.files import PIECE, Source
 from stretto.matching.input.k_way_merge import ROW, Streams, ascends, numbered, ordered
-from stretto.matching.output.match_table import Arrivals, History, TableRows
+from stretto.matching.output.match_table import Arrivals, History
 from stretto.matching.output.return_clause import Rows
 
 #: Bytes of events of a file that are kept before the engine is asked which of them still matter: it goes through all that it holds.
@@ -55,7 +56,7 @@ class InMemory:
     ) -> None:
         self._table, order = ordered(table, time, sequence)
         self.order: Order | None = order if numbers is None else numbers if order is None else numbers[order]
-        self.rows: Rows = TableRows(self._table.select(list(shown)))
+        self.rows: Rows = Gatherer(self._table.select(list(shown)))
         self.total = table.num_rows
 
     def batches(self, tested: Sequence[str], reader: Run) -> Iterator[pa.RecordBatch]:

@@ -45,16 +45,6 @@ CHUNK = 1 << 16
 OUTPUTS = ("events", "positions", "summary")
 
 
-class TableRows:
-    """All events in one table; a position is a row number."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._rows = Gatherer(table)
-
-    def take(self, positions: I64, columns: Sequence[str]) -> pa.Table:
-        return self._rows.take(positions, columns)
-
-
 @contextmanager
 def _held(restored: bool) -> Iterator[None]:
     """Within it, events of a match are looked up, which one that was restored may not have."""
@@ -420,6 +410,10 @@ class Layout:
             used.update(self.query.returned)
         return tuple(name for name in self.query.schema.attributes if name in used)
 
+    def fix(self) -> None:
+        """Find what depends on the query alone, for all copies."""
+        _ = self._schema, self.columns, self.partition_by
+
     def schema(self) -> pa.Schema:
         """The result's Arrow schema."""
         return self._schema
@@ -608,7 +602,7 @@ def _shared_columns(found: Matches, layout: Layout, rows: Rows, keys: Sequence[s
     at_end = rows.take(found.end, names) if names else None
     columns = [one_array(rows.take(found.start, time).column(0))] if time else []
     if at_end is not None:
-        columns += [one_array(at_end.column(name)) for name in (*time, *keys)]
+        columns += map(one_array, map(at_end.column, (*time, *keys)))
     return columns
 
 
@@ -650,8 +644,7 @@ def _variable_column(found: Matches, attributes: Sequence[str], rows: Rows, mark
     counts = np.zeros(found.position.size + 1, np.int64)
     np.cumsum(mine, out=counts[1:])
     events = rows.take(found.position[mine], attributes)
-    fields = [pa.field(a, events.schema.field(a).type) for a in attributes]
-    struct = pa.StructArray.from_arrays([one_array(events.column(a)) for a in attributes], fields=fields)
+    struct = pa.StructArray.from_arrays(list(map(one_array, events.columns)), names=list(attributes))
     return _lists(counts[found.offset], struct)
 
 

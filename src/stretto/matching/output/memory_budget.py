@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
-from stretto.columns.overflow import Order
+from stretto.columns.overflow import IntegerOverflow, Order
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
 from stretto.engines.shared.holding import TooMany
 from stretto.errors import LimitError
 from stretto.matching.output.return_clause import Rows
-
-Found = TypeVar("Found", bound=Matches)
 
 #: From so many bytes on the width of columns of text is measured on a few events, and guessed before.
 MEASURED = 1 << 20
@@ -105,40 +104,6 @@ class Meter:
             return given
         return cls(Budget.of_pieces(given) if pieces else Budget(given))
 
-    def watch(
-        self,
-        found: Iterable[Found],
-        lister: Lister,
-        layout: Columns,
-        rows: Rows,
-        order: Order | None = None,
-        *,
-        whose: str = "",
-    ) -> Iterable[Found]:
-        """The same pieces, as long as they are within the budget.
-
-        Parameters
-        ----------
-        found
-            Raw matches, all those of their last event.
-        lister
-            The engine that they come from.
-        layout
-            The columns of the result.
-        rows
-            Where events are looked up.
-        order
-            Where the stream was sorted: the row of the input at each position of the stream.
-        whose
-            What the query is called, for the message.
-
-        Raises
-        ------
-        LimitError
-            They are more; nothing of the piece was handed over.
-        """
-        return Watch(self, lister, layout, rows, order, whose).pieces(found)
-
 
 def meter_of_task(budget: int | float | str | None) -> Meter:
     """What a task of Spark may list: as its matches leave it in pieces, those of one event where nothing is said."""
@@ -146,10 +111,26 @@ def meter_of_task(budget: int | float | str | None) -> Meter:
 
 
 class Watch:
-    """The pieces of one query, and the event of the last one."""
+    """The pieces of one query, and the event of the last one.
+
+    Parameters
+    ----------
+    meter
+        What counts them.
+    lister
+        The engine that they come from.
+    layout
+        The columns of the result.
+    rows
+        Where events are looked up.
+    order
+        Where the stream was sorted: the row of the input at each position of the stream.
+    whose
+        What the query is called, for the message.
+    """
 
     def __init__(
-        self, meter: Meter, lister: Lister, layout: Columns, rows: Rows, order: Order | None, whose: str
+        self, meter: Meter, lister: Lister, layout: Columns, rows: Rows, order: Order | None, whose: str = ""
     ) -> None:
         self._meter, self._budget = meter, meter.budget
         self.lister, self._layout, self._rows, self._order = lister, layout, rows, order
@@ -161,7 +142,16 @@ class Watch:
         self._bytes_of_event = 0.0
         self._counted = False
 
-    def pieces(self, found: Iterable[Found]) -> Iterator[Found]:
+    def pieces(self, found: Iterable[Matches]) -> Iterator[Matches]:
+        """The same pieces, as long as they are within the budget. Each has all matches of its last event.
+
+        Raises
+        ------
+        LimitError
+            They are more; nothing of the piece was handed over.
+        IntegerOverflow
+            A computation of the engine leaves 64 bits, in a row of the input as it was given.
+        """
         try:
             for piece in found:
                 listed = piece.counts is None and piece.totals is None
@@ -171,6 +161,8 @@ class Watch:
         except TooMany as error:
             event = described(error.event, self._layout, self._rows, self._order)
             raise LimitError(f"{self._whose}{event} {error.what}") from None
+        except IntegerOverflow as error:
+            raise error.renumbered(self._order) from None
 
     def take(self, piece: Matches, meter: Meter | None = None) -> None:
         """Count the matches of a piece, or refuse it; ``meter``: the one that counts from here on."""
@@ -267,28 +259,26 @@ class Width:
     def __init__(self, layout: Columns, rows: Rows) -> None:
         self._layout, self._rows = layout, rows
         self._bytes = 0.0
-        self._kinds = layout.kinds
-        self._events = [attributes for _, attributes in layout.variables]
-        shared = [*([layout.time] * 2 if layout.time else []), *layout.partition_by]
-        self._row = 16 + 4 * (1 + len(self._events)) + sum(_guessed(self._kinds[name]) for name in shared)
-        self._row += sum(_guessed(one.type) for one in layout.returns)
-        self._of: dict[str, float] = {name: _guessed(self._kinds[name]) for names in self._events for name in names}
-        self._measured = all(_fixed(self._kinds[name]) for name in self._of)
+        kinds, time = layout.kinds, layout.time
+        shared = [kinds[name] for name in (*([time] * 2 if time else []), *layout.partition_by)]
+        returned = [one.type for one in layout.returns]
+        self._row = 16 + 4 * (1 + len(layout.variables)) + sum(map(_guessed, [*shared, *returned]))
+        self._of: dict[str, float] = {name: _guessed(kinds[name]) for _, names in layout.variables for name in names}
+        self._measured = all(map(_fixed, map(kinds.__getitem__, self._of)))
         self._cell: NDArray[np.float64] = np.zeros(0)
 
     def of(self, piece: Matches, marks: Sequence[frozenset[str]]) -> float:
         """Bytes of some matches. O(their positions), and once a look at a few events."""
         count, cells = piece.start.size, piece.position.size
         size = float(count * self._row + cells * (8 if self._layout.positions or self._layout.summary else 0))
-        if not self._events:
+        if not self._layout.variables:
             return size
         self._bytes += cells * GUESS
         if not self._measured and self._bytes > MEASURED:
             self._measure(piece)
         if self._cell.size != len(marks):
             of = self._of_variables()
-            sizes = (sum(of[variable] for variable in labels if variable in of) for labels in marks)
-            self._cell = np.fromiter(sizes, np.float64, len(marks))
+            self._cell = np.array([sum(map(of.__getitem__, labels & of.keys())) for labels in marks], np.float64)
         return size + float(np.dot(np.bincount(piece.mark, minlength=len(marks)), self._cell))
 
     @property
@@ -299,18 +289,19 @@ class Width:
 
     def _of_variables(self) -> dict[str, float]:
         """Bytes of an event as each variable shows it."""
-        return {variable: sum(self._of[name] for name in names) for variable, names in self._layout.variables}
+        return {variable: sum(map(self._of.__getitem__, names)) for variable, names in self._layout.variables}
 
     def _measure(self, piece: Matches) -> None:
         self._measured = True
         step = max(1, piece.position.size // SAMPLE)
-        names = [name for name in self._of if not _fixed(self._kinds[name])]
+        names = [name for name in self._of if not _fixed(self._layout.kinds[name])]
         sample = self._rows.take(piece.position[::step], names)
         for name in names:
             self._of[name] = max(1.0, sample.column(name).nbytes / sample.num_rows)
         self._cell = np.zeros(0)
 
 
+@lru_cache(maxsize=256)
 def _fixed(kind: pa.DataType) -> bool:
     return pa.types.is_dictionary(kind) or _bits(kind) is not None
 
@@ -322,6 +313,7 @@ def _bits(kind: pa.DataType) -> int | None:
         return None
 
 
+@lru_cache(maxsize=256)
 def _guessed(kind: pa.DataType) -> float:
     """Bytes of a value, where the type alone says it; else a guess."""
     if pa.types.is_dictionary(kind):
