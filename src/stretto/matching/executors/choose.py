@@ -85,10 +85,7 @@ def executor_for(query: str | Query | AFA | Afa, schema: Any, options: Mapping[s
     if ahead and asks:
         from stretto.matching.executors.speculative_aggregates import SpeculativeExecutor
 
-        speculation = given.pop("speculation")
-        return SpeculativeExecutor(
-            InOrderExecutor(compiled, schema, reading, **{"disorder": math.inf, **given}), speculation
-        )
+        return SpeculativeExecutor(compiled, schema, reading, **given)
     if ahead:
         from stretto.matching.executors.lowered_to_afa import Lowering
         from stretto.matching.executors.retracting import RetractingExecutor

@@ -28,7 +28,8 @@ from stretto.explaining.answer import Answer
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query, layout_of, read
 from stretto.matching.empty_result.streams import WARN_AFTER, Lacking, check_warn_after
-from stretto.matching.executors.base import AS_USUAL, Executor, Reading
+from stretto.matching.executors.base import AS_USUAL, Reading
+from stretto.matching.executors.ordered import OrderedExecutor
 from stretto.matching.executors.rollback import Retries
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.stream_union import are_streams, merged
@@ -50,12 +51,10 @@ from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse
 from stretto.matching.output.match_table import CHUNK, Arrivals, History, Layout
 from stretto.matching.output.memory_budget import Meter
 from stretto.matching.output.pipes import refuse_pipes
-from stretto.matching.reorder import Cleanse, Released, check_span, span
-from stretto.matching.reorder.late_policy import check_late
+from stretto.matching.reorder import Cleanse, Released, span
 from stretto.query.constraints.of_query import chains_of
 from stretto.query.eql import EqlQuery, Mode
 from stretto.query.query import Consume
-from stretto.times import FOREVER, check_clock
 
 #: Rows that an error names at most.
 NAMED = 9
@@ -72,8 +71,11 @@ class _State(NamedTuple):
     arrivals: Arrivals
 
 
-class InOrderExecutor(Executor):
+class InOrderExecutor(OrderedExecutor):
     """What runs a CEQL or SASE+ query on tECS or NFAb; the parameters are those of :class:`~stretto.Matcher`."""
+
+    COUNTED = ("events", "visited", "late", "triggers", "partitions", "nodes", "bytes")
+    run: Run | None
 
     def __init__(
         self,
@@ -90,27 +92,21 @@ class InOrderExecutor(Executor):
         warn_after: int | None = WARN_AFTER,
     ) -> None:
         check_warn_after(warn_after)
-        check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
+        super().__init__(disorder, late, budget, capacity)
         if disorder is None and reading.sequence is not None:
             raise OptionError("sequence= orders events of one time where a matcher sorts: give disorder= as well")
         self._query, self.reading, self.completes = query, reading, reading.completes
         self.valuations, self.sets = valuations, sets
-        self.late_policy, self.capacity, self.budget = late, capacity, budget
-        self.disorder, self.sequence = disorder, reading.sequence
+        self.sequence = reading.sequence
         self.warn_after = warn_after
         self.lacking: Lacking | None = None  #: what looks at the first events; ``None``: nothing is looked for
-        self.sorter: Cleanse | None = None
         self.arrivals: Arrivals | None = None
         self._held: list[pa.Table] = []  # what a call that failed would have given
         if disorder is not None:
-            check_span(disorder, "disorder")
             if sets:
                 raise OptionError("sets of matches are of events in order: leave out disorder=, or list the matches")
             if reading.time is None and not isinstance(schema, Schema) and query.schema is None:
                 raise OptionError(_NO_TIME)
-        self.run: Run | None = None
-        self.meter = Meter.of_call(budget)  # of the call at hand
-        self.life = Life()
         #: Whether batches tell the types, and the columns that had nothing but NULL so far.
         self.inferred = schema is None and query.schema is None
         #: Whether equalities of conditions split the stream (:attr:`Query.split`).
@@ -136,45 +132,12 @@ class InOrderExecutor(Executor):
     def draw(self) -> Any:
         return self.query.draw()
 
-    def __str__(self) -> str:
-        return f"{self.position} rows read"
-
-    @property
-    def late(self) -> int:
-        if self.sorter is not None:
-            return self.sorter.late
-        return self.run.late if self.run else 0
-
-    def late_events(self) -> pa.Table:
-        return pa.table({}) if self.sorter is None else self.sorter.late_events()
-
-    @property
-    def punctuation(self) -> Any:
-        return None if self.sorter is None else self.sorter.punctuation
-
-    @property
-    def position(self) -> int:
-        if self.sorter is not None:
-            return self.sorter.position
-        return self.run.rows if self.run else 0
-
     @property
     def stats(self) -> dict[str, int]:
-        run = self.run
-        if run is None:
-            return dict.fromkeys(("events", "visited", "late", "triggers", "partitions", "nodes", "bytes"), 0)
-        found = dict(run.stats)
-        found["bytes"] += self.history.nbytes
-        if self.sorter is not None and self.arrivals is not None:
-            there = self.sorter.stats
-            found |= {"events": there["rows"], "late": there["late"], "waiting": there["buffered"]}
-            found["bytes"] += there["bytes"] + self.arrivals.nbytes
+        found = super().stats
+        if self.run is not None:
+            found["bytes"] += self.history.nbytes + (0 if self.arrivals is None else self.arrivals.nbytes)
         return found
-
-    @property
-    def idle(self) -> bool:
-        waits = self.sorter is not None and self.sorter.buffered > 0
-        return self.run is None or not (waits or not self.run.idle)
 
     def partial_matches(self, most: int, by: Sequence[str]) -> pa.Table:
         if isinstance(self.query.parsed, EqlQuery):
@@ -277,14 +240,6 @@ class InOrderExecutor(Executor):
         if by:
             return counted(table, by, "events", {} if time is None else {time: "oldest"}).slice(0, most)
         return summary(self.stats, live.size, self.punctuation, None if time is None else table.column(time))
-
-    @property
-    def expires(self) -> int | float | None:
-        return self.run.expires if self.run else None
-
-    @property
-    def ends(self) -> int | None:
-        return None if self.idle else FOREVER
 
     # -- types --------------------------------------------------------------------------------------------------------
 
@@ -430,18 +385,6 @@ class InOrderExecutor(Executor):
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
-        if arcs is not None:
-            self._refuse_arcs("push(…, arcs=…)")
-        tables = self._read(events, silent=False, punctuations=list(punctuations))
-        self.meter = Meter.of_call(self.budget)
-        return self._gathered(tables)
-
-    def iter_push(self, events: Any) -> Iterator[pa.Table]:
-        tables = self._read(events, silent=False)
-        self.meter = Meter.of_call(self.budget, pieces=True)
-        return tables
-
     def prime(self, events: Any) -> None:
         if self.disorder is not None:
             raise OptionError("prime() does not fit disorder=: what waits would be listed when it is read")
@@ -455,58 +398,39 @@ class InOrderExecutor(Executor):
             raise OptionError(
                 "prime() does not fit timeouts=: what times out depends on the matches before; push the events"
             )
-        for _ in self._read(events, silent=True):
-            pass
+        _drained(self._read(events, [], silent=True))
 
     def push_sets(self, events: Any) -> Iterator[MatchSet]:
         if not self.sets:
             raise OptionError("push_sets() needs Matcher(…, sets=True)")
         return self._set_by_set(self._table(events))
 
-    def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
-        if where is not None:
-            self._refuse_arcs("advance(…, where=…)")
-        return self._gathered(self._punctuated(time))
+    @property
+    def shown(self) -> pa.Schema:
+        return self.layout.schema()
 
-    def _punctuated(self, time: Any) -> Iterator[pa.Table]:
-        """The matches that a punctuation gives."""
-        self.life.refuse_inside()
-        run = self._running()
-        self.meter = Meter.of_call(self.budget)
-        name = self.query.bound.schema.time
-        if name is None:
+    def _clock(self, time: Any) -> tuple[str, pa.DataType]:
+        schema = self.query.bound.schema
+        if schema.time is None:
             raise OptionError("advance(time) needs a time column: pass time='…'")
-        kind = self.query.bound.schema.attributes[name]
-        sorter = self.sorter
-        if sorter is not None:
-            tick = sorter.tick(time)
-            yield from self._through(lambda: sorter.pass_on(tick))
-            yield from self._wait_for(sorter.last_time)
-            self._forget()
-            return
-        try:
-            check_clock(time, kind)
-        except ValueError as error:
-            raise OptionError(f"advance({time!r}): '{name}' is {kind}; {error}") from error
-        try:
-            value = values_of(pa.array([time], kind), name, run.rows)[0].item()
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise OptionError(f"advance({time!r}): '{name}' is {kind}") from error
+        return schema.time, schema.attributes[schema.time]
+
+    def _moment(self, time: pa.Array, name: str) -> Any:
+        return values_of(time, name, self._running().rows)[0].item()
+
+    def _reached(self, time: Any) -> Iterator[pa.Table]:
+        run = self._running()
         if isinstance(run, Intake):
-            run.advanced = value
-        yield from self._tables(run.reach(value))
+            run.advanced = time
+        yield from self._tables(run.reach(time))
         self._forget()
 
-    def finish(self) -> pa.Table:
-        return self._gathered(self._ended())
+    def _told(self) -> Iterator[pa.Table]:
+        assert self.sorter is not None
+        yield from self._wait_for(self.sorter.last_time)
+        self._forget()
 
     def _ended(self) -> Iterator[pa.Table]:
-        """The matches that only the end of the stream completes."""
-        self.life.refuse_inside()
-        sorter = self.sorter
-        self.meter = Meter.of_call(self.budget)
-        if sorter is not None and not self.life.finished:
-            yield from list(self._through(sorter.end))
         self.life.finished = True
         yield from self._completed()
 
@@ -545,20 +469,7 @@ class InOrderExecutor(Executor):
             self._held += self._advance(waited.table, silent=False)
         return self._gathered([*self._held, *self._completed()])
 
-    def _gathered(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """Pieces as one table."""
-        parts = list(tables)
-        if self.run is None:
-            return pa.table({})
-        schema = self.layout.schema()
-        return pa.Table.from_batches([b for table in parts for b in table.to_batches()], schema=schema)
-
-    def _running(self) -> Run:
-        if self.run is None:
-            raise OptionError("the matcher has no schema yet: pass schema=…, or push events first")
-        return self.run
-
-    def _read(self, events: Any, silent: bool, punctuations: list[tuple[int, Any]] | None = None) -> Iterator[pa.Table]:
+    def _read(self, events: Any, punctuations: list[tuple[int, Any]], *, silent: bool = False) -> Iterator[pa.Table]:
         self.life.refuse_finished()
         table = self._table(events)
         if self.run is None and (not table.num_columns or table.column_names == [self.reading.stream]):
@@ -566,11 +477,8 @@ class InOrderExecutor(Executor):
         self._learn_types(table)
         sorter = self.sorter
         if sorter is not None:
-            return self._through(lambda: sorter.let(table, punctuations or ()))
-        if punctuations:
-            raise OptionError(
-                "punctuations= stand between rows where events are sorted: give disorder=, or advance() between pushes"
-            )
+            return self._through(lambda: sorter.let(table, punctuations))
+        self._refuse_punctuations(punctuations)
         return self._advance(table, silent)
 
     def _table(self, events: Any) -> pa.Table:

@@ -23,18 +23,17 @@ from stretto.frame import Section, reading
 from stretto.languages.match_recognize import parse
 from stretto.languages.sql import read_statement
 from stretto.languages.sql.tokens import tokens
-from stretto.matching.executors.base import Executor
+from stretto.matching.executors.ordered import OrderedExecutor
 from stretto.matching.inspection.partial_matches import refused
 from stretto.matching.inspection.state_tables import check_columns, check_most, counted, plain, summary
 from stretto.matching.lifecycle import Life
 from stretto.matching.meaning import check_same, options_differ
 from stretto.matching.output.memory_budget import Meter
-from stretto.matching.reorder import Cleanse, Released, check_span
-from stretto.matching.reorder.late_policy import check_late
+from stretto.matching.reorder import Cleanse, Released
 from stretto.matching.sql.row_pattern_table import columns_of, laid_out
 from stretto.matching.sql.run import bound_to
 from stretto.query.row_pattern import RowQuery
-from stretto.times import DAY, FOREVER, check_clock
+from stretto.times import DAY
 
 
 def read_clause(text: str, time_unit: str | None = None) -> RowQuery:
@@ -58,7 +57,7 @@ def read_clause(text: str, time_unit: str | None = None) -> RowQuery:
     return statement.clauses[0].parsed
 
 
-class RowPatternExecutor(Executor):
+class RowPatternExecutor(OrderedExecutor):
     """What runs a clause over a stream.
 
     Parameters
@@ -70,6 +69,10 @@ class RowPatternExecutor(Executor):
     sorts
         Each push has all rows of its times, which the clause's order then sorts; with ``disorder`` it is so.
     """
+
+    COUNTED = ("events", "late", "partitions", "partial_matches", "held", "bytes")
+    NOUN = "rows"
+    run: RowRun | None
 
     def __init__(
         self,
@@ -83,16 +86,10 @@ class RowPatternExecutor(Executor):
         budget: int | float | str | Meter | None = None,
         capacity: int = 1 << 12,
     ) -> None:
-        check_late(late, ("error", "drop") if disorder is None else ("error", "drop", "side"))
+        super().__init__(disorder, late, budget, capacity)
         self.clause = read_clause(clause, time_unit) if isinstance(clause, str) else clause
-        self.disorder, self.late_policy, self.budget, self.capacity = disorder, late, budget, capacity
         self.sorts = sorts or disorder is not None
-        self.run: RowRun | None = None
-        self.sorter: Cleanse | None = None
-        self.life = Life()
-        self.meter = Meter.of_call(budget)
         if disorder is not None:
-            check_span(disorder, "disorder")
             self._refuse_without_time("disorder= sorts rows by their time")
         if schema is not None:
             given = schema if isinstance(schema, Schema) else Schema.of(schema, type=None)
@@ -109,39 +106,6 @@ class RowPatternExecutor(Executor):
 
     def draw(self) -> Any:
         return draw_clauses([("MATCH_RECOGNIZE over a stream", self.clause)])
-
-    def __str__(self) -> str:
-        return f"{self.position} rows read"
-
-    @property
-    def position(self) -> int:
-        if self.sorter is not None:
-            return self.sorter.position
-        return 0 if self.run is None else self.run.rows
-
-    @property
-    def late(self) -> int:
-        if self.sorter is not None:
-            return self.sorter.late
-        return 0 if self.run is None else self.run.late
-
-    def late_events(self) -> pa.Table:
-        return pa.table({}) if self.sorter is None else self.sorter.late_events()
-
-    @property
-    def punctuation(self) -> Any:
-        return None if self.sorter is None else self.sorter.punctuation
-
-    @property
-    def stats(self) -> dict[str, int]:
-        if self.run is None:
-            return dict.fromkeys(("events", "late", "partitions", "partial_matches", "held", "bytes"), 0)
-        found = dict(self.run.stats)
-        if self.sorter is not None:
-            there = self.sorter.stats
-            found |= {"events": there["rows"], "late": there["late"], "waiting": there["buffered"]}
-            found["bytes"] += there["bytes"]
-        return found
 
     def why_not(self, key: Any, most: int) -> Answer:
         raise OptionError(refused("and this one runs a MATCH_RECOGNIZE clause, of which it holds rows", "clause, rows"))
@@ -169,20 +133,11 @@ class RowPatternExecutor(Executor):
         return summary(self.stats, slots.size, self.punctuation, None if time is None else table.column(time))
 
     @property
-    def idle(self) -> bool:
-        waits = self.sorter is not None and self.sorter.buffered > 0
-        return not waits and (self.run is None or self.run.idle)
-
-    @property
     def expires(self) -> int | float | None:
-        last = None if self.run is None else self.run.expires
+        last = super().expires
         if last is None or not pa.types.is_date(self.kinds[self.program.bound.parsed.order_by[0].column]):
             return last
         return DAY * (last + 1) - 1  # of dates windows are measured in seconds
-
-    @property
-    def ends(self) -> int | None:
-        return None if self.idle else FOREVER
 
     # -- types --------------------------------------------------------------------------------------------------------
 
@@ -218,22 +173,7 @@ class RowPatternExecutor(Executor):
             raise OptionError(f"{why}, and '{name}' is {kind}")
         return name
 
-    def _running(self) -> RowRun:
-        if self.run is None:
-            raise OptionError("the matcher has no schema yet: pass schema=…, or push rows first")
-        return self.run
-
     # -- rows ---------------------------------------------------------------------------------------------------------
-
-    def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
-        if arcs is not None:
-            self._refuse_arcs("push(…, arcs=…)")
-        self.meter = Meter.of_call(self.budget)
-        return self._gathered(self._read(events, list(punctuations)))
-
-    def iter_push(self, events: Any) -> Iterator[pa.Table]:
-        self.meter = Meter.of_call(self.budget, pieces=True)
-        return self._tables(self._read(events))
 
     def prime(self, events: Any) -> None:
         raise OptionError("prime() does not fit MATCH_RECOGNIZE, where matches depend on those before: push the rows")
@@ -241,44 +181,31 @@ class RowPatternExecutor(Executor):
     def push_sets(self, events: Any) -> Iterator[Any]:
         raise OptionError("push_sets() is for SASE+ queries, and this is a MATCH_RECOGNIZE clause")
 
-    def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
-        if where is not None:
-            self._refuse_arcs("advance(…, where=…)")
+    @property
+    def shown(self) -> pa.Schema:
+        return self.program.bound.output
+
+    def _clock(self, time: Any) -> tuple[str, pa.DataType]:
         self.life.refuse_finished()
-        run, sorter = self._running(), self.sorter
         name = self._time(f"advance({time!r}) needs a time")
-        self.meter = Meter.of_call(self.budget)
-        if sorter is not None:
-            tick = sorter.tick(time)
-            return self._gathered(self._through(lambda: sorter.pass_on(tick)))
-        kind = self.kinds[name]
-        try:
-            check_clock(time, kind)
-            value = numbers_of(pa.array([time], kind))[0].item()
-            if math.isnan(value):
-                raise ValueError("NaN is before and behind no time")
-        except (ValueError, TypeError) as error:  # pa.ArrowInvalid is a ValueError
-            raise OptionError(f"advance({time!r}): '{name}' is {kind}; {error}") from error
-        self.life.refuse_inside()
-        return self._gathered(run.reach(value))
+        return name, self.kinds[name]
 
-    def finish(self) -> pa.Table:
-        self.meter = Meter.of_call(self.budget)
-        return self._gathered(self._ended())
+    def _moment(self, time: pa.Array, name: str) -> Any:
+        value = numbers_of(time)[0].item()
+        if math.isnan(value):
+            raise ValueError("NaN is before and behind no time")
+        return value
 
-    def _ended(self) -> Iterator[Given]:
-        """What the end of the stream completes."""
-        if self.run is None or self.life.finished:
-            self.life.finished = True
-            return
-        if self.sorter is not None:
-            yield from self._through(self.sorter.end)
-        self.life.refuse_inside()
-        self.life.finished = True
-        with self.life.reading():
-            yield from self.run.finish()
+    def _reached(self, time: Any) -> Iterator[pa.Table]:
+        return self._tables(self._running().reach(time))
 
-    def _read(self, events: Any, punctuations: list[tuple[int, Any]] | None = None) -> Iterator[Given]:
+    def _ended(self) -> Iterator[pa.Table]:
+        was, self.life.finished = self.life.finished, True
+        if self.run is not None and not was:
+            with self.life.reading():
+                yield from self._tables(self.run.finish())
+
+    def _read(self, events: Any, punctuations: list[tuple[int, Any]], *, silent: bool = False) -> Iterator[pa.Table]:
         self.life.refuse_finished()
         self.life.refuse_inside()
         table = as_table(events)
@@ -288,16 +215,11 @@ class RowPatternExecutor(Executor):
             self.bind(table.schema)
         sorter = self.sorter
         if sorter is not None:
-            return self._through(lambda: sorter.let(table, punctuations or ()))
-        if punctuations:
-            raise OptionError(
-                "punctuations= stand between rows where they are sorted: give disorder=, or advance() between pushes"
-            )
-        if not table.num_columns:
-            return iter(())
-        return self._advance(conform(table, self.columns, self.kinds, *BEFORE))
+            return self._through(lambda: sorter.let(table, punctuations))
+        self._refuse_punctuations(punctuations)
+        return self._advance(conform(table, self.columns, self.kinds, *BEFORE)) if table.num_columns else iter(())
 
-    def _through(self, operation: Callable[[], Released]) -> Iterator[Given]:
+    def _through(self, operation: Callable[[], Released]) -> Iterator[pa.Table]:
         """What the sorter lets through goes to the run, with all rows of its times."""
         sorter, run = self.sorter, self._running()
         assert sorter is not None
@@ -306,15 +228,15 @@ class RowPatternExecutor(Executor):
         if released.rows.size:
             yield from self._advance(released.table)
         if sorter.last_time is not None:
-            yield from run.reach(numbers_of(sorter.last_time)[0].item())
+            yield from self._tables(run.reach(numbers_of(sorter.last_time)[0].item()))
 
-    def _advance(self, table: pa.Table) -> Iterator[Given]:
+    def _advance(self, table: pa.Table) -> Iterator[pa.Table]:
         run = self._running()
         if self.sorts:
             table = self._sorted(table)
         groups, table = run.accepted(table)
         with self.life.reading():
-            yield from run.advance(groups, table)
+            yield from self._tables(run.advance(groups, table))
 
     def _sorted(self, table: pa.Table) -> pa.Table:
         """Rows in the order of ORDER BY."""
@@ -336,13 +258,6 @@ class RowPatternExecutor(Executor):
                     f"the call gives more than {self.meter.budget}: push fewer rows at a time, take iter_push(), or a larger budget="
                 )
             yield table
-
-    def _gathered(self, found: Iterable[Given]) -> pa.Table:
-        parts = list(self._tables(found))
-        if self.run is None:
-            return pa.table({})
-        schema = self.program.bound.output
-        return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
 
     # -- state --------------------------------------------------------------------------------------------------------
 

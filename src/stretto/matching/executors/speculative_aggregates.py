@@ -7,7 +7,9 @@ out of the best, which could not say what comes after it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,129 +19,95 @@ from numpy.typing import NDArray
 from stretto.errors import SnapshotError
 from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
-from stretto.matching.executors.base import Executor
+from stretto.matching.executors.base import Executor, Reading
 from stretto.matching.executors.in_order import InOrderExecutor
 from stretto.matching.reorder import check_span
 from stretto.matching.reorder.annihilating import codes
 from stretto.times import FOREVER
 
 
-class SpeculativeExecutor(Executor):
+class SpeculativeExecutor(InOrderExecutor):
     """What runs counts and sums over all matches, the best of them and samples with ``speculation=``.
 
     Each call is a step, which gives the difference that it makes: first what it takes back, then what is new, both in the order of
-    the query's rows. All together it is what :func:`stretto.match` gives of the events that were let through.
+    the query's rows. All together it is what :func:`stretto.match` gives of the events that were let through. It goes on as its base
+    does with the events that are certain.
 
     Parameters
     ----------
-    certain
-        What reads the events that are certain.
     speculation
         How far beyond the punctuation others are read.
     """
 
-    def __init__(self, certain: InOrderExecutor, speculation: Any) -> None:
-        self._certain, self._speculation = certain, speculation
+    partial_matches = Executor.partial_matches
+    why_not = Executor.why_not
+    push_sets = Executor.push_sets
+    prime = Executor.prime
+
+    def __init__(self, query: Query, schema: Any, reading: Reading, *, speculation: Any, **options: Any) -> None:
+        self._speculation = speculation
         check_span(speculation, "speculation")
         self._given: pa.Table | None = None  #: the rows that were given and may be taken back
         self._settled: list[pa.Table] = []  #: those that are certain, of steps that failed before they could give them
+        super().__init__(query, schema, reading, **{"disorder": math.inf, **options})
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
-    @property
-    def query(self) -> Query:
-        return self._certain.query
-
-    @property
-    def run(self) -> Any:
-        return self._certain.run
-
     def explain(self) -> str:
         told = "rows say what the events so far come to; those that wait are read again with each push, and rows are revised"
-        return f"{self._certain.explain().rstrip()}\nahead      {told}"
-
-    def draw(self) -> Any:
-        return self._certain.draw()
-
-    def __str__(self) -> str:
-        return str(self._certain)
-
-    @property
-    def position(self) -> int:
-        return self._certain.position
-
-    @property
-    def late(self) -> int:
-        return self._certain.late
-
-    def late_events(self) -> pa.Table:
-        return self._certain.late_events()
-
-    @property
-    def punctuation(self) -> Any:
-        return self._certain.punctuation
+        return f"{super().explain().rstrip()}\nahead      {told}"
 
     @property
     def stats(self) -> dict[str, int]:
-        found = self._certain.stats
+        found = super().stats
         kept = [*([] if self._given is None else [self._given]), *self._settled]
         found["bytes"] += sum(table.nbytes for table in kept)
         return found
 
-    def held(self, most: int, by: Sequence[str]) -> pa.Table:
-        return self._certain.held(most, by)
-
-    @property
-    def expires(self) -> int | float | None:
-        return self._certain.expires
-
     @property
     def idle(self) -> bool:
         given = self._given is not None and self._given.num_rows > 0
-        return not (given or self._settled) and self._certain.idle
+        return not (given or self._settled) and super().idle
 
     @property
     def ends(self) -> int | None:
         if self.idle:
             return None
-        expires = None if self._certain.stats.get("waiting") else self.expires
+        expires = None if self.stats.get("waiting") else self.expires
         return FOREVER if expires is None else int(expires) + 1
 
     # -- events -------------------------------------------------------------------------------------------------------
 
     def push(self, events: Any, *, arcs: Any = None, punctuations: Any = ()) -> pa.Table:
-        return self._step(lambda: self._certain.push(events, arcs=arcs, punctuations=punctuations))
+        return self._step(partial(super().push, events, arcs=arcs, punctuations=punctuations))
 
     def iter_push(self, events: Any) -> Iterator[pa.Table]:
         yield self.push(events)
 
     def advance(self, time: Any, *, where: str | None = None) -> pa.Table:
-        self._certain.life.refuse_finished()
-        return self._step(lambda: self._certain.advance(time, where=where))
+        self.life.refuse_finished()
+        return self._step(partial(super().advance, time, where=where))
 
     def finish(self) -> pa.Table:
-        if self._certain.life.finished:
-            return self._difference([])
-        return self._step(self._certain.finish)
+        return self._difference([]) if self.life.finished else self._step(super().finish)
 
     def _step(self, operation: Callable[[], pa.Table]) -> pa.Table:
         """What an operation makes certain, and what may be said beyond it: the difference to what was given."""
         settled = operation()
-        certain = self._certain
-        if certain.run is None:
+        if self.run is None:
             return settled
         if settled.num_rows:
             self._settled.append(settled)
-        foreseen = certain.layout.schema().empty_table()
-        if not certain.life.finished:
-            foreseen = certain.foreseen(self._speculation)
+        foreseen = self.shown.empty_table()
+        if not self.life.finished:
+            foreseen = self.foreseen(self._speculation)
         found = self._difference([*self._settled, foreseen])
         self._given, self._settled = foreseen, []
         return found
 
     def _difference(self, now: Sequence[pa.Table]) -> pa.Table:
         """What is taken back of what was given, and what is new."""
-        schema = self._certain.layout.schema()
+        schema = self.shown
         before = schema.empty_table() if self._given is None else self._given.cast(schema)
         after = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in now)])
         gone, new = _unlike(before, after)
@@ -151,11 +119,11 @@ class SpeculativeExecutor(Executor):
     # -- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        certain = self._certain.snapshot()
+        certain = super().snapshot()
         section = Section({"speculation": {"query": self.query.text}})
         section.arrays["certain"] = np.frombuffer(certain, np.uint8)
         if self._given is not None:
-            schema = self._certain.layout.schema()
+            schema = self.shown
             section.put_table("given", self._given.cast(schema))
             section.put_table("settled", pa.concat_tables([schema.empty_table(), *self._settled]))
         return section.to_bytes()
@@ -165,10 +133,10 @@ class SpeculativeExecutor(Executor):
         section = Section.of_bytes(snapshot)
         if "speculation" not in section.values or "certain" not in section.arrays:
             raise SnapshotError("the snapshot is not of a matcher with speculation= whose query counts or chooses")
-        self._certain.restore(section.arrays["certain"].tobytes())
+        super().restore(section.arrays["certain"].tobytes())
         given, settled = None, []
         if "given" in section.arrays:
-            schema = self._certain.layout.schema()
+            schema = self.shown
             given, *settled = (section.table(name).cast(schema) for name in ("given", "settled"))
         self._given, self._settled = given, [table for table in settled if table.num_rows]
 
