@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.engines.keeping import KeptProgram
+from stretto.engines.match_ops.after_match_skip import KeptProgram
 from stretto.engines.programs import NfabProgram
 from stretto.events import Schema
 from stretto.matching.api.matcher import Matcher

@@ -10,7 +10,7 @@ import pytest
 
 import stretto
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.adding import AddedRun
+from stretto.engines.match_ops.aggregate import AddedRun
 from stretto.errors import LimitError, OptionError
 from tests.cases import agree, totals
 from tests.conftest import size

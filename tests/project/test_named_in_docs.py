@@ -57,7 +57,8 @@ def known() -> tuple[set[str], set[str]]:
             elif isinstance(node, ast.FunctionDef):
                 parameters |= {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
     for module, node in classes:
-        bases = [one for _, one in classes if one.name in map(ast.unparse, node.bases)]
+        named = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+        bases = [one for _, one in classes if one.name in named]
         names |= {f"{module}.{node.name}.{name}" for one in (node, *bases) for name in members(one)}
     return names, parameters
 

@@ -36,7 +36,7 @@ GROUPS = {
     "rows": ("stretto.engines.rows",),
     "latest": ("stretto.engines.latest",),
     "totals": ("stretto.engines.totals",),
-    "tecs-choosing": ("stretto.engines.tecs.picking", "stretto.engines.shared.foremost"),
+    "tecs-choosing": ("stretto.engines.tecs.picking", "stretto.engines.match_ops.top_k_held"),
     "tecs": ("stretto",),
 }
 

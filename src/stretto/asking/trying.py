@@ -17,8 +17,8 @@ from stretto.asking.having import having
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Run
-from stretto.engines.shared.holding import TooMany
-from stretto.engines.timeouts import TimeoutProgram
+from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.match_ops.timeouts import TimeoutProgram
 from stretto.errors import LimitError
 from stretto.events import Schema
 from stretto.matching.compiled import Query, bound_apart

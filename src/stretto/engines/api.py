@@ -6,14 +6,14 @@ A program is immutable to its caller and serves any number of runs. A run takes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.array_types import I64
+from stretto.array_types import I64, Bits
 from stretto.budget import Budget
 from stretto.engines.shared.counting import Unlisted
 from stretto.frame import Section
@@ -331,6 +331,76 @@ class Program(Compiled, Protocol):
         """A run from the beginning of a stream (:class:`Starting`)."""
 
 
+class Visits(NamedTuple):
+    """The events that a run visits next."""
+
+    position: I64
+    part: I64  #: partition
+    key: I64  #: what starts are compared by: the position, or the rank in the partition
+    low: I64  #: least key in the window of the event
+    begins: Bits  #: whether it may begin a match
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+NO_VISITS = Visits(_NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0, np.bool_))
+
+
+class Operator:
+    """What is done with the matches of a run, as far as the run has a part in it: this one takes them as they are listed."""
+
+    #: What the kernel does with the graph that holds the matches of an event, in place of listing them; empty: nothing.
+    inside: str = ""
+    #: Whether it asks for visits: which events may begin matches, and which windows are open after a batch.
+    visited: bool = False
+    #: The variables of which it asks which events may be theirs.
+    variables: Sequence[str] = ()
+
+    def begin(self, *, by_part: bool) -> None:
+        """A run begins; ``by_part``: its windows count the events of each partition."""
+
+    def see(self, batch: pa.RecordBatch, rows: I64, position: I64, mine: Sequence[Bits]) -> None:
+        """The events that are visited next: their rows in a batch and their positions, and by variable which of them it may hold."""
+
+    def visit(self, visits: Visits, partitions: int) -> I64:
+        """The events that the run visits next. Gives where the matches to list begin at least, which later calls may raise."""
+        raise NotImplementedError
+
+    def partitions(self, count: int) -> Bits:
+        """Which of so many partitions it needs, though the run may not."""
+        return np.zeros(count, np.bool_)
+
+    def renumber(self, fresh: I64) -> None:
+        """Partitions get other numbers; those that it does not need may get none."""
+
+    # -- inside a kernel ----------------------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        """Whether the kernel has stopped in the midst of an event's matches: then a status is about :attr:`arrays`."""
+        return False
+
+    def fit(self, nodes: int, of: Any) -> None:
+        """Room for the nodes of a graph, of which nothing is known yet where it is another one than before."""
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernel reads and writes beside the arrays of the engine, as it lies now."""
+        return ()
+
+    def act(self, status: int, position: int, told: Callable[[Matches], None]) -> Iterator[Matches]:
+        """Do what the kernel asks for, at the event in a position; ``told`` completes the marks of matches."""
+        raise NotImplementedError
+
+    def drain(self, told: Callable[[Matches], None]) -> Iterator[Matches]:
+        """Give what the kernel has written."""
+        return iter(())
+
+
+#: All matches are given as they are listed.
+LISTED = Operator()
+
+
 class Starting(NamedTuple):
     """How a run starts."""
 
@@ -341,6 +411,7 @@ class Starting(NamedTuple):
     capacity: int  #: initial size of the growing arrays (tests use 1)
     #: How many bytes of matches it may hold before it gives them; ``None``: a quarter of the memory there is.
     budget: Budget | None
+    operator: Operator = LISTED  #: what is done with its matches
 
 
 R_co = TypeVar("R_co", covariant=True)

@@ -26,7 +26,9 @@ class Program(tecs.Compiled, Startable["Runner"]):
         """A run from the beginning of a stream."""
         from stretto.engines.tecs.runner import Runner
 
-        return Runner(self, labels=how.labels, counts=how.counts, late=how.late, capacity=how.capacity)
+        return Runner(
+            self, labels=how.labels, counts=how.counts, late=how.late, capacity=how.capacity, operator=how.operator
+        )
 
 
 class NfabProgram(nfab.Compiled, Startable["NfabRunner"]):
@@ -36,7 +38,9 @@ class NfabProgram(nfab.Compiled, Startable["NfabRunner"]):
         """A run from the beginning of a stream."""
         from stretto.engines.nfab.runner import NfabRunner
 
-        return NfabRunner(self, labels=how.labels, counts=how.counts, late=how.late, capacity=how.capacity)
+        return NfabRunner(
+            self, labels=how.labels, counts=how.counts, late=how.late, capacity=how.capacity, operator=how.operator
+        )
 
 
 class TimedProgram(timed.Compiled, Startable["TimedRunner"]):
@@ -46,7 +50,9 @@ class TimedProgram(timed.Compiled, Startable["TimedRunner"]):
         """A run from the beginning of a stream."""
         from stretto.engines.timed.runner import TimedRunner
 
-        return TimedRunner(self, counts=how.counts, late=how.late, capacity=how.capacity, budget=how.budget)
+        return TimedRunner(
+            self, counts=how.counts, late=how.late, capacity=how.capacity, budget=how.budget, operator=how.operator
+        )
 
 
 class LatestProgram(latest.Compiled, Startable["LatestRunner"]):

@@ -27,10 +27,10 @@ _Listing = Program | NfabProgram | TimedProgram
 Machine = _Listing | LatestProgram | TotalsProgram
 
 if TYPE_CHECKING:  # what is around a machine is imported where a query asks for it
-    from stretto.engines.adding import AddedProgram
-    from stretto.engines.keeping import KeptProgram
-    from stretto.engines.picking import PickedProgram
-    from stretto.engines.timeouts import TimeoutProgram
+    from stretto.engines.match_ops.after_match_skip import KeptProgram
+    from stretto.engines.match_ops.aggregate import AddedProgram
+    from stretto.engines.match_ops.timeouts import TimeoutProgram
+    from stretto.engines.match_ops.top_k import PickedProgram
 
     AnyProgram = Machine | KeptProgram | TimeoutProgram | PickedProgram | AddedProgram
 
@@ -220,7 +220,7 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     if isinstance(query.asked, BoundBest | BoundSample):
         return _choosing(query, query.asked, valuations=valuations, timeouts=timeouts)
     if timeouts:
-        from stretto.engines.timeouts import TimeoutProgram, refuse_timeouts
+        from stretto.engines.match_ops.timeouts import TimeoutProgram, refuse_timeouts
 
         refuse_timeouts(query.parsed)
     if isinstance(query, BoundEql):
@@ -230,7 +230,7 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
     keep = query.parsed.keep
     if keep is None:
         return _machine_for(query, valuations=valuations)
-    from stretto.engines.keeping import KeptProgram
+    from stretto.engines.match_ops.after_match_skip import KeptProgram
 
     if isinstance(query, BoundSase):
         return KeptProgram(_one_by_one(query), keep, query.parsed.variables)
@@ -245,7 +245,7 @@ def _totals_program(
     why = why_not_added_up(query)
     if why:
         raise OptionError(f"counts and sums over all matches cannot be had: {why}")
-    from stretto.engines.adding import AddedProgram
+    from stretto.engines.match_ops.aggregate import AddedProgram
 
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         return AddedProgram(TimedProgram(query, valuations=valuations, told=totals.variables), totals)
@@ -272,7 +272,7 @@ def _choosing(
             f"EVERY … EVENTS with {what} counts the events of one stream, and here each key has its own, whose windows are over at "
             "times of their own: write windows of time, or EVERY EVENT"
         )
-    from stretto.engines.picking import PickedProgram
+    from stretto.engines.match_ops.top_k import PickedProgram
 
     if isinstance(query, BoundQuery) and query.parsed.needs_times:
         timed = TimedProgram(query, valuations=valuations, told=asked.variables)

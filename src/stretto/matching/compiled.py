@@ -234,7 +234,7 @@ class Query:
 
     def _machine(self) -> Machine:
         """What finds the matches, of which perhaps some are kept."""
-        from stretto.engines.around import AroundProgram
+        from stretto.engines.match_ops.wrapper import AroundProgram
 
         program = self.program(split=True)
         return program.machine if isinstance(program, AroundProgram) else program
@@ -269,7 +269,7 @@ class Query:
 
         if not timeouts or self._bound is None:
             return explain(self._parsed, self._split, self._machine)
-        from stretto.engines.timeouts import TimeoutProgram
+        from stretto.engines.match_ops.timeouts import TimeoutProgram
 
         program = self.program(timeouts=True)
         assert isinstance(program, TimeoutProgram)

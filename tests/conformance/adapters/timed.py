@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stretto.engines.keeping import KeptProgram
+from stretto.engines.match_ops.after_match_skip import KeptProgram
 from stretto.engines.programs import TimedProgram
 from tests.conformance.adapters import DISORDERED, through
 from tests.conformance.vectors import Row, Vector

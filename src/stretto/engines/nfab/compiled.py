@@ -154,6 +154,11 @@ class Compiled:
         return self._pending and asked is not None and asked.scope.extent is Extent.EVENT
 
     @property
+    def inside(self) -> frozenset[str]:
+        """What its kernel does with the graph of an event's matches (:attr:`~stretto.engines.api.Operator.inside`)."""
+        return frozenset({"choosing", "adding"} if self.counts else ())
+
+    @property
     def counts(self) -> bool:
         """Whether matches can be counted without listing them: not where each is looked at."""
         return self.query.parsed.limit is None and not self.nfab.negations and not self.query.parsed.non_overlap

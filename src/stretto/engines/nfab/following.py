@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.array_types import I64, Bits
+from stretto.engines.match_ops import timeout_tracker as following
+from stretto.engines.match_ops.timeout_tracker import Following, Places
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.partial import NONE, WORDS, Firsts, follow
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import NEVER, NfabState
-from stretto.engines.shared import following
-from stretto.engines.shared.following import Following, Places
 from stretto.frame import Section
 from stretto.query.sase import places
 

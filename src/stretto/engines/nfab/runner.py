@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from stretto import _jit
 from stretto.array_types import I64
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
-from stretto.engines.api import Matches
+from stretto.engines.api import LISTED, Matches, Operator, Visits
 from stretto.engines.nfab import structure as s
 from stretto.engines.nfab.adding import advance_adding
 from stretto.engines.nfab.cleaning import sweep
@@ -24,9 +24,7 @@ from stretto.engines.nfab.state import NEVER, NfabState
 from stretto.engines.nfab.structure import Events, Machine, Nodes
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import Classed, Intake, kept
-from stretto.engines.shared.keeping import Visits
 from stretto.engines.shared.values import Vocabulary, matrix
-from stretto.engines.totals.adder import Adder
 from stretto.frame import Section
 from stretto.query import predicate as p
 from stretto.query.sase import Aggregate
@@ -39,6 +37,9 @@ FORGET_AT_LEAST = 1 << 12
 
 
 SHOWN = 3  #: conditions that a message names
+
+#: The kernels that read events, by what they do with the graph of an event's matches.
+KERNELS: dict[str, Callable[..., int]] = {"": advance, "choosing": advance_choosing, "adding": advance_adding}
 
 
 class HandedOver(NamedTuple):
@@ -68,7 +69,7 @@ class NfabRunner(Intake):
     ----------
     program
         The compiled query.
-    labels, counts, late, capacity
+    labels, counts, late, capacity, operator
         How it starts (:class:`~stretto.engines.api.Starting`).
     """
 
@@ -85,11 +86,13 @@ class NfabRunner(Intake):
         counts: bool = False,
         late: str = "error",
         capacity: int = 1 << 12,
+        operator: Operator = LISTED,
     ) -> None:
         query, nfab = program.query, program.nfab
         counted = query.window is not None and query.window.attribute is None
         keys = query.partition_by if nfab.partitioned else ()
-        super().__init__(program, (), keys, ranked=counted or nfab.contiguous, late=late, equal=query.partition_by)
+        ranked, equal = counted or nfab.contiguous, query.partition_by
+        super().__init__(program, (), keys, ranked=ranked, late=late, equal=equal, operator=operator)
         self.program = program
         self.theta = program.theta
         self.labels = labels
@@ -112,8 +115,6 @@ class NfabRunner(Intake):
         self.tests = KeyTable(kinds) if needs_keys else None
         self.named_at = 0  # how many strings and keys were left when the others were last forgotten
         self._events: Events | None = None  # those at hand
-        #: What counts matches and adds them up; where they can be counted, that is done on their lists.
-        self.adder: Adder | None = None
 
     @property
     def nodes(self) -> int:
@@ -247,22 +248,17 @@ class NfabRunner(Intake):
         C = self._matrix(table, keys, position)
         key = ranks if self.counted else position
         self.until = until = self._passed(classed)
-        if self.keeper is not None:
+        if self.operator.visited:
             begins = (bits[rows] & program.beginning) != 0
-            self.keeper.see(Visits(position, part, key, low, begins), self.partitions)
-        if self.choice is not None:
-            self.choice.see(batch, rows, position)
-        if self.seeing is not None:
-            self.seeing(batch, rows, position)
-        if self.adder is not None:
-            mine = [(bits[rows] & program.selecting(name)) != 0 for name in self.adder.variables]
-            self.adder.see(batch, rows, position, mine)
+            self.operator.visit(Visits(position, part, key, low, begins), self.partitions)
+        mine = [(bits[rows] & program.selecting(name)) != 0 for name in self.operator.variables]
+        self.operator.see(batch, rows, position, mine)
         constants = np.full(rows.size, program.constants.ctypes.data)
         return Events(bits[rows], part, position, ranks, key, low, constants, C), until
 
     def _passed(self, classed: Classed) -> int | None:
         """From which start on windows are open after a batch, where something waits for that."""
-        waits = self.program.machine.pending or self.keeper is not None
+        waits = self.program.machine.pending or self.operator.visited
         return self._open_after(classed.measures, classed.timed) if waits else None
 
     def _matrix(self, table: pa.RecordBatch, keys: I64 | None, position: I64) -> I64:
@@ -290,47 +286,28 @@ class NfabRunner(Intake):
         registers = self.state.registers
         registers[s.CURSOR] = registers[s.BUSY] = 0
         self._events = events
-        choice, adder = self.choice, self.adder if self.program.counts else None
-        hands = choice is not None or adder is not None
+        operator, hands = self.operator, bool(self.operator.inside)
         machine = self.program.machine._replace(silent=silent, marks=self.labels, counts=self.counts, hands=hands)
         while True:
             status = self._call(events, machine)
             if status == _jit.DONE:
                 break
-            if choice is not None and choice.open:
-                yield from choice.act(status, int(events.position[int(registers[s.CURSOR])]), _as_it_is)
-            elif adder is not None and adder.open:
-                yield from adder.act(status, int(events.position[int(registers[s.CURSOR])]))
+            if operator.open:
+                yield from operator.act(status, int(events.position[int(registers[s.CURSOR])]), _as_it_is)
             else:
                 yield from self._act(status, events)
         self._events = None
         if registers[s.ROWS]:
             yield self._drain()
-        if choice is not None:
-            yield from choice.drain(_as_it_is)
+        yield from operator.drain(_as_it_is)
 
     def _call(self, events: Events, machine: Machine) -> int:
         state = self.state
         if self.counts:
             state.fit_counts()
-        choice = self.choice
-        if choice is not None:
-            choice.fit(state.nodes.previous.size, state.counts)
-            seen, picker = choice.seen, choice.picker
-            arrays = state.memory, state.out, state.counts
-            return advance_choosing(self.theta, events, machine, *arrays, seen, picker)
-        if self.adder is not None and machine.hands:
-            self.adder.fit(state.nodes.previous.size, state.counts)
-            arrays = state.memory, state.out, state.counts
-            return advance_adding(self.theta, events, machine, *arrays, self.adder.arrays)
-        return advance(
-            self.theta,
-            events,
-            machine,
-            state.memory,
-            state.out,
-            state.counts,
-        )
+        self.operator.fit(state.nodes.previous.size, state.counts)
+        kernel = KERNELS[self.operator.inside]
+        return kernel(self.theta, events, machine, state.memory, state.out, state.counts, *self.operator.arrays)
 
     def _drain(self) -> Matches:
         return self.state.drain_counts() if self.counts else self.state.drain()

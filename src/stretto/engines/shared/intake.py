@@ -17,8 +17,7 @@ from stretto.array_types import I64, Bits
 from stretto.columns.classes import Classifier
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.shared.choice import Choice
-from stretto.engines.shared.keeping import Keeper
+from stretto.engines.api import LISTED, Operator
 from stretto.engines.shared.values import Vocabulary
 from stretto.engines.shared.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
@@ -88,6 +87,8 @@ class Intake:
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
     equal
         The attributes that an event cannot lack in any match, where these are others than ``keys``.
+    operator
+        What is done with the matches.
     """
 
     #: The registers in which the kernel counts events.
@@ -113,6 +114,7 @@ class Intake:
         ranked: bool,
         late: str,
         equal: tuple[str, ...] | None = None,
+        operator: Operator = LISTED,
     ) -> None:
         query = program.query
         schema, window = query.schema, query.window
@@ -133,6 +135,7 @@ class Intake:
         counted = window is not None and window.attribute is None
         self.ranked = ranked
         self.span = int(window.size) if counted and window is not None else -1
+        operator.begin(by_part=counted and ranked)
         self.measured = Measured(window.size) if window is not None and window.attribute is not None else None
         self.counter = np.zeros(1, np.int64)
         self.rows = 0
@@ -145,12 +148,7 @@ class Intake:
         self.swept_at = 0  #: the rows at the last sweep now and then
         self._kept = 0  # partitions after it
         self._patience = 2  # as many times as many events pass before the next: more where the last one forgot no key
-        #: What chooses among the matches (KEEP); ``None``: nothing does.
-        self.keeper: Keeper | None = None
-        #: What takes the best of them, or a sample; ``None``: all are given.
-        self.choice: Choice | None = None
-        #: What looks at visited events (batch, rows, positions) before the matches that hold them are listed.
-        self.seeing: Callable[[pa.RecordBatch, I64, I64], None] | None = None
+        self.operator = operator
         #: After a batch: the least position whose window is open; ``None``: time does not tell, or nobody asked.
         self.until: int | None = None
 
@@ -484,13 +482,11 @@ class Intake:
         """
         if self.keys is None:
             return None
-        if self.keeper is not None:
-            alive = alive | self.keeper.partitions(len(self.keys))
+        alive = alive | self.operator.partitions(len(self.keys))
         if 2 * np.count_nonzero(alive) >= len(self.keys):
             return None
         renamed, rows = self.keys.keep(alive), np.flatnonzero(alive)
-        if self.keeper is not None:
-            self.keeper.renumber(renamed)
+        self.operator.renumber(renamed)
         if self.ranked:
             self.counter = kept(self.counter, rows)
         return renamed, rows

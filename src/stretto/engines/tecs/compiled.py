@@ -55,6 +55,8 @@ class Compiled:
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
         #: The variables whose events are added up, which all runs of a complex event must agree on.
         self.added_up: Set[str] = frozenset()
+        #: What its kernel does with the graph of an event's matches (:attr:`~stretto.engines.api.Operator.inside`).
+        self.inside = frozenset({"choosing"})
 
     revises = False
 

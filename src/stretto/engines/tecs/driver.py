@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.array_types import I64
-from stretto.engines.api import Matches
+from stretto.engines.api import LISTED, Matches, Operator
 from stretto.engines.shared.counting import Graph, Unlisted, unlisted
 from stretto.engines.shared.intake import CHUNK, SWEEP_AT_LEAST, Classifying, Intake, kept
 from stretto.engines.tecs import structure as s
@@ -50,7 +50,7 @@ class Driver(Intake):
     ----------
     program
         The machine.
-    labels, counts, late, capacity
+    labels, counts, late, capacity, operator
         How it starts (:class:`~stretto.engines.api.Starting`).
     tells_visits
         Matches say which of the events of a call completes them.
@@ -70,13 +70,14 @@ class Driver(Intake):
         late: str = "error",
         capacity: int = 1 << 12,
         tells_visits: bool = False,
+        operator: Operator = LISTED,
     ) -> None:
         query = program.query
         window = query.window
         counted = window is not None and window.attribute is None
         #: Positions in a substream differ from positions in the input where the input holds other events as well.
         ranked = counted and bool(query.partition_by or query.schema.stream is not None)
-        super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late)
+        super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late, operator=operator)
         ring = window is not None and not self.ranked
         self.program = program
         self.labels = labels
@@ -128,7 +129,7 @@ class Driver(Intake):
         state, program = self.state, self.program
         registers = state.registers
         registers[s.CURSOR] = 0
-        registers[s.COUNTING] = self.counts if self.choice is None else HANDS_OVER
+        registers[s.COUNTING] = HANDS_OVER if self.operator.inside else self.counts
         while True:
             state.fit_states(program.machine.table.shape[0])
             machine = program.machine
@@ -137,8 +138,8 @@ class Driver(Intake):
             if self.counts:
                 state.fit_counts()
             status = self._call(events, machine)
-            if self.choice is not None and self.choice.open:
-                yield from self.choice.act(status, int(registers[s.NOW]), self._resolve)
+            if self.operator.open:
+                yield from self.operator.act(status, int(registers[s.NOW]), self._resolve)
                 continue
             match status:
                 case _jit.DONE:
@@ -159,17 +160,15 @@ class Driver(Intake):
                     state.grow_stack()
         if registers[s.ROWS]:
             yield self._drain()
-        if self.choice is not None:
-            yield from self.choice.drain(self._resolve)
+        yield from self.operator.drain(self._resolve)
 
     def _call(self, events: Events, machine: Machine) -> int:
         """The kernel."""
-        state, choice = self.state, self.choice
+        state, operator = self.state, self.operator
+        operator.fit(state.nodes.left.size, state.nodes)
         arrays = state.nodes, state.records, state.work, state.cells, state.stack, state.out, state.counts
-        if choice is None:
-            return advance(events, machine, *arrays, state.registers)
-        choice.fit(state.nodes.left.size, state.nodes)
-        return advance_choosing(events, machine, *arrays, state.registers, choice.seen, choice.picker)
+        kernel = advance_choosing if operator.inside else advance
+        return int(kernel(events, machine, *arrays, state.registers, *operator.arrays))
 
     def _resolve(self, found: Matches) -> None:
         """Tell which variables hold the events of matches, where that was not clear."""

@@ -1,14 +1,13 @@
-"""The tECS engine over many events, of whose matches a few are chosen (:mod:`stretto.engines.shared.picking`)."""
+"""The tECS engine over many events, of whose matches a few are chosen (:mod:`stretto.engines.match_ops.top_k_kernel`)."""
 
 from __future__ import annotations
 
 from stretto._jit import DONE, HANDED_OVER, jit
 from stretto.automata.determinize import SKIP
-from stretto.engines.shared import picks as k
-from stretto.engines.shared.choice import Seen
+from stretto.engines.match_ops import top_k_arrays as k
+from stretto.engines.match_ops.top_k_arrays import Paths, Picker, Seen
+from stretto.engines.match_ops.top_k_kernel import pick
 from stretto.engines.shared.counting import Counts, Graph
-from stretto.engines.shared.picking import pick
-from stretto.engines.shared.picks import Paths, Picker
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.enumerate import Output, Stack
 from stretto.engines.tecs.kernels import Events, Machine, Records, Work, advance

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64
 from stretto.automata.determinize import AMBIGUOUS
-from stretto.engines.api import Matches
-from stretto.engines.shared.keeping import NO_VISITS, Visits
+from stretto.engines.api import NO_VISITS, Matches, Visits
 from stretto.engines.tecs.collect import states_of
 from stretto.engines.tecs.compiled import Compiled
 from stretto.engines.tecs.driver import Driver
@@ -32,7 +31,7 @@ class Runner(Driver):
     ----------
     program
         The compiled query.
-    labels, counts, late, capacity
+    labels, counts, late, capacity, operator
         How it starts (:class:`~stretto.engines.api.Starting`).
     """
 
@@ -66,24 +65,20 @@ class Runner(Driver):
             rows, part, key = self._substreams(batch, rows, member, skips=self.program.skips)
             self.state.fit_partitions(self.partitions)
         events = self._placed_events(cls[rows], rows, part, key, measures, first) if rows.size else None
-        if self.keeper is not None:
+        if self.operator.visited:
             self.until = self._open_after(measures, classed.timed)
             events = self._kept_events(events)
-        if self.choice is not None:
-            self.choice.see(batch, rows, rows + first)
-        if self.seeing is not None:
-            self.seeing(batch, rows, rows + first)
+        self.operator.see(batch, rows, rows + first, ())
         return events
 
     def _kept_events(self, events: Events | None) -> Events | None:
         """The same events, with where the matches to list begin at least."""
-        assert self.keeper is not None
         if events is None:
-            self.keeper.see(NO_VISITS, self.partitions)
+            self.operator.visit(NO_VISITS, self.partitions)
             return None
         begins = self.program.begins(events.cls)
         visits = Visits(events.position, events.part, events.key, events.low, begins)
-        return events._replace(floor=self.keeper.see(visits, self.partitions))
+        return events._replace(floor=self.operator.visit(visits, self.partitions))
 
     def _drain(self) -> Matches:
         if self.counts:

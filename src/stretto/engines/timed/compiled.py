@@ -123,6 +123,9 @@ class Compiled:
         alone = alone and not (self.told and self.distinct)
         return alone and not self.valuations and self.query.parsed.strategy is Strategy.NEXT
 
+    #: What its kernel does with the graph of an event's matches: it lists them (:attr:`~stretto.engines.api.Operator.inside`).
+    inside = frozenset[str]()
+
     @cached_property
     def counts(self) -> bool:
         """Whether the matches of an event can be counted unlisted: each path is one, whatever lies on it, and none is chosen."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.array_types import I64, Bits
 from stretto.budget import Budget
-from stretto.engines.shared import following
-from stretto.engines.shared.following import SWEEP_AT_LEAST, Following, Places
-from stretto.engines.shared.holding import Patience, TooMany
+from stretto.engines.match_ops import timeout_tracker as following
+from stretto.engines.match_ops.limits import Patience, TooMany
+from stretto.engines.match_ops.timeout_tracker import SWEEP_AT_LEAST, Following, Places
 from stretto.engines.timed import partial as f
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.intake import TimedIntake

@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.array_types import Bits
+from stretto.engines.api import LISTED, Operator
 from stretto.engines.shared.intake import FALLS, Classed, Intake
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.structure import Events
-from stretto.engines.totals.adder import Adder
 from stretto.frame import Section
 
 
@@ -25,23 +25,23 @@ class TimedIntake(Intake):
         The compiled query.
     late
         What to do with an event before the last one in time: ``"error"``, or ``"drop"`` and count it.
+    operator
+        What is done with the matches.
     """
 
     SCALARS = Intake.SCALARS | {"last_clock": Section.measure, "now": Section.measure}
 
-    def __init__(self, program: Compiled, *, late: str) -> None:
+    def __init__(self, program: Compiled, *, late: str, operator: Operator = LISTED) -> None:
         query = program.query
         apart = bool(query.partition_by or query.schema.stream is not None)
         counted = query.window is not None and query.window.attribute is None
         ranked = (apart and (counted or program.adjoins)) or (program.adjoins and late == "drop")
-        super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late)
+        super().__init__(program, query.parsed.streams, query.partition_by, ranked=ranked, late=late, operator=operator)
         self.program = program
         #: Whether the window counts the events of a partition.
         self.by_rank = counted and ranked
         self.last_clock: int | float | None = None
         self.now: int | float | None = None  #: the clock of the last visited event
-        #: What counts and adds up the matches; ``None``: they are given.
-        self.adder: Adder | None = None
 
     def check(self, table: pa.Table) -> None:
         super().check(table)
@@ -77,11 +77,8 @@ class TimedIntake(Intake):
         measure = np.zeros(rows.size, self.program.types[1]) if measures is None else measures[rows]
         if rows.size:
             self.now = clock.max().item()
-        if self.adder is not None:
-            mine = [self.program.selecting(name)[cls[rows]] for name in self.adder.variables]
-            self.adder.see(batch, rows, position, mine)
-        if self.seeing is not None:
-            self.seeing(batch, rows, position)
+        mine = [self.program.selecting(name)[cls[rows]] for name in self.operator.variables]
+        self.operator.see(batch, rows, position, mine)
         return Events(cls[rows], part, position, ranks, low, clock, measure), classed
 
     def _clocks(

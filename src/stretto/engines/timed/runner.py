@@ -10,11 +10,10 @@ import pyarrow as pa
 from stretto import _jit
 from stretto.array_types import I64
 from stretto.budget import Budget
-from stretto.engines.api import Matches
+from stretto.engines.api import LISTED, NO_VISITS, Matches, Operator, Visits
+from stretto.engines.match_ops.limits import Patience
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
-from stretto.engines.shared.holding import Patience
 from stretto.engines.shared.intake import latest
-from stretto.engines.shared.keeping import NO_VISITS, Visits
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.choosing import chosen
 from stretto.engines.timed.compiled import Compiled
@@ -41,7 +40,7 @@ class TimedRunner(TimedIntake):
     ----------
     program
         The compiled query.
-    counts, late, capacity, budget
+    counts, late, capacity, budget, operator
         How it starts (:class:`~stretto.engines.api.Starting`).
     """
 
@@ -56,8 +55,9 @@ class TimedRunner(TimedIntake):
         late: str = "error",
         capacity: int = 1 << 12,
         budget: Budget | None = None,
+        operator: Operator = LISTED,
     ) -> None:
-        super().__init__(program, late=late)
+        super().__init__(program, late=late, operator=operator)
         self.state = State(program, capacity=capacity, budget=budget or Budget())
         parsed, window = program.query.parsed, program.query.window
         registers = self.state.registers
@@ -100,10 +100,10 @@ class TimedRunner(TimedIntake):
         events, classed = self.prepare(batch)
         if self.keys is not None:
             self.state.fit_partitions(self.partitions)
-        if self.keeper is not None and not events.cls.size:
-            self.keeper.see(NO_VISITS, self.partitions)
+        if self.operator.visited and not events.cls.size:
+            self.operator.visit(NO_VISITS, self.partitions)
         yield from self._read(events, silent)
-        if self.keeper is not None:
+        if self.operator.visited:
             self.until = self._open_after(classed.measures, classed.timed)
         if self.waiting is not None and (now := latest(classed.measures, classed.timed)) is not None:
             yield from self._released(now)
@@ -116,10 +116,10 @@ class TimedRunner(TimedIntake):
         cls, part, measure = events.cls, events.part, events.measure
         if not cls.size:
             return
-        if self.keeper is not None:
+        if self.operator.visited:
             keys = events.rank if self.by_rank else events.position
             visits = Visits(events.position, part, keys, events.low, self.program.begins(cls))
-            self.keeper.see(visits, self.partitions)
+            self.operator.visit(visits, self.partitions)
         behind = self.program.behind[cls]
         spoilers = events.position[behind], part[behind], measure[behind]
         if self.waiting is not None:

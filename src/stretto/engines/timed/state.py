@@ -11,8 +11,8 @@ from stretto import _jit
 from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import Matches
+from stretto.engines.match_ops.limits import TooMany
 from stretto.engines.shared.counting import Unlisted, counted, counts_for
-from stretto.engines.shared.holding import TooMany
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.collect import copy, mark
 from stretto.engines.timed.compiled import Compiled

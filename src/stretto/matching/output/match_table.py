@@ -304,7 +304,7 @@ class Layout:
                 "the rows"
             )
         if timeouts:
-            from stretto.engines.timeouts import refuse_timeouts
+            from stretto.engines.match_ops.timeouts import refuse_timeouts
 
             refuse_timeouts(query.parsed)
             if self.summary:

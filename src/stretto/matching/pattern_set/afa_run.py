@@ -23,7 +23,7 @@ from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.program import AfaProgram
 from stretto.engines.afa.runner import AfaRunner
 from stretto.engines.api import Matches
-from stretto.engines.around import AroundRun
+from stretto.engines.match_ops.wrapper import AroundRun
 from stretto.errors import DataError, OptionError, SnapshotError, hinted
 from stretto.events import Schema, conform
 from stretto.frame import Section

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from stretto.columns.classes import Classifier, condition_of
 from stretto.columns.coding import single_column
 from stretto.columns.vectorized import mask
-from stretto.engines.adding import AddedProgram
 from stretto.engines.afa.program import AfaProgram
-from stretto.engines.keeping import KeptProgram
-from stretto.engines.picking import PickedProgram
+from stretto.engines.match_ops.after_match_skip import KeptProgram
+from stretto.engines.match_ops.aggregate import AddedProgram
+from stretto.engines.match_ops.timeouts import TimeoutProgram
+from stretto.engines.match_ops.top_k import PickedProgram
 from stretto.engines.programs import NfabProgram, Program
 from stretto.engines.rows.program import RowProgram
 from stretto.engines.select import Machine
 from stretto.engines.shared.intake import both, keyed
-from stretto.engines.timeouts import TimeoutProgram
 from stretto.engines.totals.several import SeveralProgram
 from stretto.errors import OptionError
 from stretto.matching.compiled import Query

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from stretto._jit import DONE, GROW_STACK, GROW_TABLE, OVERFLOW, inlined
-from stretto.engines.shared import picks as k
-from stretto.engines.shared.picks import I64, Memo, Paths, Picker, is_union, other_way, write
+from stretto.engines.match_ops import top_k_arrays as k
+from stretto.engines.match_ops.sample import pick_sample
+from stretto.engines.match_ops.top_k_arrays import I64, Memo, Paths, Picker, is_union, other_way, write
 
 MOST = np.iinfo(np.int64).max
 GREATEST = float(np.finfo(np.float64).max)
@@ -26,6 +27,37 @@ GREATEST = float(np.finfo(np.float64).max)
 OVER = -1
 #: … it is not made yet.
 UNMADE = 0
+
+
+@inlined
+def pick(paths: Paths, low: int, roots: I64, top: int, position: int, time: int, group: int, picker: Picker) -> int:
+    """Write what is chosen of the matches of the event at hand, which lie behind ``roots[:top]`` and begin at ``low`` or later.
+
+    Each window of the event is looked at by itself. On any status but DONE the caller makes room and calls again.
+    """
+    registers, values = picker.registers, picker.values
+    if not registers[k.OPEN]:
+        registers[k.OPEN] = 1
+        registers[k.WINDOW] = registers[k.LAST] = registers[k.GIVEN] = registers[k.BEGUN] = 0
+        if registers[k.SIZE]:
+            registers[k.WINDOW] = (time - registers[k.SIZE]) // registers[k.SLIDE] + 1
+            registers[k.LAST] = time // registers[k.SLIDE]
+    while registers[k.WINDOW] <= registers[k.LAST]:
+        least = low
+        if registers[k.SIZE]:
+            begin = registers[k.WINDOW] * registers[k.SLIDE]
+            first = np.searchsorted(values.time[: registers[k.EVENTS]], begin)
+            least = max(low, values.position[first])
+        if registers[k.SAMPLING]:
+            status = pick_sample(paths, least, roots, top, position, group, picker)
+        else:
+            status = pick_best(paths, least, roots, top, position, group, picker)
+        if status != DONE:
+            return status
+        registers[k.WINDOW] += 1
+        registers[k.GIVEN] = 0
+    registers[k.OPEN] = 0
+    return DONE
 
 
 @inlined

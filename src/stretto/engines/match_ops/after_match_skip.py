@@ -1,241 +1,56 @@
-"""KEEP and AFTER MATCH over the matches of a run: the longest or the shortest match of each start, and of these one after the other.
+"""A query with KEEP or AFTER MATCH: the run of another engine, of whose matches one stays for each start.
 
-An event that may begin a match is a *start*. A start is closed when its window has passed: no further match begins there. The
-starts of a key stand in a queue. Of the longest matches a start is decided when it is closed; of the shortest when an event completes
-one, as later ones are longer. What stands first in its queue and is decided gives its match, and the starts go that come before where
-the next may begin. So what is given, and in which order, depends on the events and not on the batches.
+What a start is, and when one is decided, stands in :mod:`stretto.engines.match_ops.after_match_skip_kernel`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from stretto._jit import inlined, jit
-from stretto.engines.api import Matches, Reached
+from stretto.array_types import I64, Bits
+from stretto.budget import Budget, described_bytes
+from stretto.engines.api import NO_VISITS, Matches, Operator, Reached, Starting, Visits
+from stretto.engines.match_ops.after_match_skip_kernel import (
+    AT,
+    CLOSED,
+    COUNT,
+    ENTERED,
+    GIVEN,
+    REGISTERS,
+    ROW,
+    SWEEP_AT_LEAST,
+    Found,
+    Queues,
+    Rule,
+    Starts,
+    close,
+    walk,
+)
+from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.match_ops.wrapper import AroundProgram, MachineRun
+from stretto.engines.programs import NfabProgram, Program, TimedProgram
+from stretto.engines.shared.counting import BEYOND
 from stretto.frame import Section
 from stretto.query.query import Keep, Skip
 
-I64 = NDArray[np.int64]
-Bits = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from stretto.engines.nfab.runner import NfabRunner
+    from stretto.engines.tecs.runner import Runner
+    from stretto.engines.timed.runner import TimedRunner
 
-#: Starts that are gone are left out when there are so many, and twice as many as there were to keep last time.
-SWEEP_AT_LEAST = 1 << 10
+#: What has fewer matches.
+FEWER = "skip_till_next_match, a narrower WITHIN or stricter conditions have fewer; CEQL looks at one for each interval"
 
-# Registers.
-COUNT = 0  #: the first unused slot of the starts
-CLOSED = 1  #: all starts below this slot are closed, where windows are those of the whole stream
-AT = 2  #: the event at hand
-ENTERED = 3  #: 1 while the event at hand has closed and made starts, and not all of its matches are here
-ROW = 4  #: the first match that no start has looked at
-GIVEN = 5  #: how many matches are given
-REGISTERS = 6
+#: A key above all others.
+LAST_OF_ALL = (1 << 62) - 1
 
 
-class Visits(NamedTuple):
-    """The events that a kernel visits."""
-
-    position: I64
-    part: I64  #: partition
-    key: I64  #: what starts are compared by: the position, or the rank in the partition
-    low: I64  #: least key in the window of the event
-    begins: Bits  #: whether it may begin a match
-
-
-class Starts(NamedTuple):
-    """Starts in the order of the stream; slot 0 is none."""
-
-    position: I64
-    key: I64
-    part: I64
-    next: I64  #: the next one of its partition; 0: there is none
-    best: I64  #: its match, as the number of a row, from 1; 0: there is none
-    open: Bits  #: whether it stands in its queue
-
-
-class Queues(NamedTuple):
-    """The queues of partitions, by their first and last start; 0: none."""
-
-    first: I64
-    last: I64
-
-
-class Found(NamedTuple):
-    """Matches, row by row."""
-
-    start: I64
-    end: I64
-    offset: I64  #: row k holds the cells from offset[k] up to offset[k + 1]
-    position: I64  #: [cell]
-    rank: I64  #: [cell]: which component holds the event
-    follows: I64  #: where the next match may begin
-
-
-class Rule(NamedTuple):
-    """What is asked."""
-
-    longest: bool
-    early: bool  #: whether a start is decided by the first event that completes a match
-    by_part: bool  #: whether windows are those of each partition
-    waits: bool  #: whether matches come later than the event that completes them
-
-
-@inlined
-def _is_better(a: int, b: int, found: Found, rule: Rule) -> bool:
-    """Whether row a comes before row b, which begins with the same event. O(length)."""
-    if found.end[a] != found.end[b]:
-        return bool((found.end[a] > found.end[b]) == rule.longest)
-    first, second = found.offset[a], found.offset[b]
-    length, other = found.offset[a + 1] - first, found.offset[b + 1] - second
-    for i in range(min(length, other)):
-        if found.position[first + i] != found.position[second + i]:
-            return bool(found.position[first + i] < found.position[second + i])
-    if length != other:
-        return bool(length > other)
-    for i in range(length):
-        if found.rank[first + i] != found.rank[second + i]:
-            return bool(found.rank[first + i] < found.rank[second + i])
-    return False
-
-
-@inlined
-def _slot_of(position: int, starts: Starts, registers: I64) -> int:
-    """The open start at a position; 0: there is none. O(log starts)."""
-    low, high = 1, registers[COUNT]
-    while low < high:
-        middle = (low + high) // 2
-        if starts.position[middle] < position:
-            low = middle + 1
-        else:
-            high = middle
-    if low < registers[COUNT] and starts.position[low] == position and starts.open[low]:
-        return low
-    return 0
-
-
-@inlined
-def _look(row: int, found: Found, starts: Starts, registers: I64, rule: Rule) -> None:
-    """A match goes to its start, if that is still asked for one."""
-    slot = _slot_of(found.start[row], starts, registers)
-    if slot and (starts.best[slot] == 0 or _is_better(row, starts.best[slot] - 1, found, rule)):
-        starts.best[slot] = row + 1
-
-
-@inlined
-def _enter(i: int, visits: Visits, starts: Starts, queues: Queues, registers: I64) -> None:
-    """An event becomes the last start of its queue."""
-    slot, part = registers[COUNT], visits.part[i]
-    registers[COUNT] = slot + 1
-    starts.position[slot] = visits.position[i]
-    starts.key[slot] = visits.key[i]
-    starts.part[slot] = part
-    starts.next[slot] = 0
-    starts.best[slot] = 0
-    starts.open[slot] = True
-    if queues.first[part]:
-        starts.next[queues.last[part]] = slot
-    else:
-        queues.first[part] = slot
-    queues.last[part] = slot
-
-
-@inlined
-def _pop(part: int, starts: Starts, queues: Queues) -> None:
-    slot = queues.first[part]
-    starts.open[slot] = False
-    queues.first[part] = starts.next[slot]
-
-
-@inlined
-def _give(part: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64) -> None:
-    """The first start of a queue gives its match, if it has one, and the starts go that may not follow. Amortized O(1)."""
-    row = starts.best[queues.first[part]] - 1
-    _pop(part, starts, queues)
-    if row >= 0:
-        given[registers[GIVEN]] = row
-        registers[GIVEN] += 1
-        while queues.first[part] and starts.position[queues.first[part]] < found.follows[row]:
-            _pop(part, starts, queues)
-
-
-@inlined
-def _settle(part: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64) -> None:
-    """What is decided at the front of a queue, where the first match decides."""
-    while queues.first[part] and starts.best[queues.first[part]]:
-        _give(part, found, starts, queues, given, registers)
-
-
-@inlined
-def _close(
-    low: int, part: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64, rule: Rule
-) -> None:
-    """The starts with keys below ``low`` are closed: those of all partitions, or of one."""
-    if rule.by_part:
-        while queues.first[part] and starts.key[queues.first[part]] < low:
-            _give(part, found, starts, queues, given, registers)
-            if rule.early:
-                _settle(part, found, starts, queues, given, registers)
-        return
-    while registers[CLOSED] < registers[COUNT] and starts.key[registers[CLOSED]] < low:
-        slot = registers[CLOSED]
-        if starts.open[slot]:
-            one = starts.part[slot]
-            _give(one, found, starts, queues, given, registers)
-            if rule.early:
-                _settle(one, found, starts, queues, given, registers)
-        registers[CLOSED] += 1
-
-
-@jit
-def close(low: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64, rule: Rule) -> None:
-    """Time has come so far that starts below a key are closed, whatever partition they are of."""
-    registers[GIVEN] = 0
-    _close(low, 0, found, starts, queues, given, registers, rule)
-
-
-@jit
-def walk(
-    until: int, visits: Visits, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64, rule: Rule
-) -> None:
-    """The events from ``registers[AT]`` on and before ``until``, with their matches; some of event ``until`` may be there.
-
-    Loop invariant: the first start of a queue is open, and neither closed nor, where the first match decides, decided. Cost for an
-    event: O(1) amortized, and O(log starts + length) for each match. ``given`` gets the rows of the matches that stay, in order.
-    """
-    registers[GIVEN] = 0
-    rows = found.start.size
-    if rule.waits:
-        for i in range(registers[AT], until):
-            if visits.begins[i]:
-                _enter(i, visits, starts, queues, registers)
-        while registers[ROW] < rows:
-            _look(registers[ROW], found, starts, registers, rule)
-            registers[ROW] += 1
-    for i in range(registers[AT], min(until + 1, visits.position.size)):
-        if i == until and registers[ROW] == rows:
-            break
-        if not registers[ENTERED]:
-            _close(visits.low[i], visits.part[i], found, starts, queues, given, registers, rule)
-            if visits.begins[i] and not rule.waits:
-                _enter(i, visits, starts, queues, registers)
-        while registers[ROW] < rows and found.end[registers[ROW]] <= visits.position[i]:
-            _look(registers[ROW], found, starts, registers, rule)
-            registers[ROW] += 1
-        registers[ENTERED] = i == until
-        if i < until and rule.early:
-            _settle(visits.part[i], found, starts, queues, given, registers)
-    registers[AT] = until
-
-
-_NOTHING = np.zeros(0, np.int64)
-
-NO_VISITS = Visits(_NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0, np.bool_))
-
-
-class Keeper:
+class Keeper(Operator):
     """The starts of one run, and the best match of each.
 
     Parameters
@@ -246,12 +61,16 @@ class Keeper:
         The variables of each mark.
     order
         The variables in the order of the pattern's components, where matches of the same events may differ by them.
-    rule
-        The same for the kernel.
+    waits
+        Whether matches come later than the event that completes them.
     """
 
-    def __init__(self, keep: Keep, marks: Sequence[frozenset[str]], order: Sequence[str], rule: Rule) -> None:
-        self.keep, self.marks, self.order, self.rule = keep, marks, order, rule
+    visited = True
+
+    def __init__(self, keep: Keep, marks: Sequence[frozenset[str]], order: Sequence[str], *, waits: bool) -> None:
+        self.keep, self.marks, self.order = keep, marks, order
+        early = not keep.longest and not waits
+        self.rule = Rule(longest=keep.longest, early=early, by_part=False, waits=waits)
         self.starts = _room(8)
         self.queues = Queues(np.zeros(1, np.int64), np.zeros(1, np.int64))
         self.registers = np.zeros(REGISTERS, np.int64)
@@ -267,7 +86,11 @@ class Keeper:
 
     # -- what the run tells -------------------------------------------------------------------------------------------
 
-    def see(self, visits: Visits, partitions: int) -> I64:
+    def begin(self, *, by_part: bool) -> None:
+        """A run begins, whose windows may count the events of each partition."""
+        self.rule = self.rule._replace(by_part=by_part)
+
+    def visit(self, visits: Visits, partitions: int) -> I64:
         """The events that the run visits next. Gives where the matches to list begin at least, which later calls may raise."""
         self._make_room(visits.position.size, partitions)
         self.visits = visits
@@ -475,4 +298,136 @@ def _room(slots: int) -> Starts:
 
 
 def _no_matches() -> Matches:
-    return Matches(_NOTHING, _NOTHING, np.zeros(1, np.int64), _NOTHING, np.zeros(0, np.int32))
+    none = np.zeros(0, np.int64)
+    return Matches(none, none, np.zeros(1, np.int64), none, np.zeros(0, np.int32))
+
+
+class KeptProgram(AroundProgram["KeptRun"]):
+    """A :class:`~stretto.engines.api.Program`.
+
+    Parameters
+    ----------
+    machine
+        What finds the matches.
+    keep
+        Which of them stay.
+    order
+        The variables in the order of the pattern's components, where matches of the same events may differ by them.
+    """
+
+    machine: Program | NfabProgram | TimedProgram
+
+    def __init__(self, machine: Program | NfabProgram | TimedProgram, keep: Keep, order: Sequence[str]) -> None:
+        super().__init__(machine, keep)
+        self.keep, self.order = keep, order
+
+    def started(self, how: Starting) -> KeptRun:
+        """A run from the beginning of a stream; matches are never counted unlisted."""
+        labels = how.labels or self.keep.variable is not None
+        waits = self.machine.query.parsed.last_negation is not None
+        keeper = Keeper(self.keep, self.marks, self.order if labels else (), waits=waits)
+        run = self.machine.started(how._replace(labels=labels, counts=False, operator=keeper))
+        return KeptRun(self, run, keeper, how.budget or Budget())
+
+
+class KeptRun(MachineRun):
+    """A :class:`~stretto.engines.api.Run`."""
+
+    BESIDE = "keeper"
+    run: Runner | NfabRunner | TimedRunner
+
+    def __init__(
+        self, program: KeptProgram, run: Runner | NfabRunner | TimedRunner, keeper: Keeper, budget: Budget
+    ) -> None:
+        super().__init__(program, run, keeper)
+        self.keeper, self.budget = keeper, budget
+        self._event = -1  # whose matches were counted last
+
+    def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
+        """Take the next rows, and give the matches that are decided; ``silent``: give nothing, as if they were not asked for."""
+        run, keeper = self.run, self.keeper
+        found = run.advance(batch)
+        for piece in found:
+            self._refuse_too_many(piece)
+            # What waited for time may come with a batch of which nothing is visited.
+            yield from _some(keeper.take(piece, min(run.cursor, keeper.visits.position.size)), silent)
+            self._refuse_too_much(piece)
+        yield from _some(keeper.take(None, keeper.visits.position.size), silent)
+        if run.until is not None:
+            yield from _some(keeper.close(run.until), silent)
+
+    def _refuse_too_much(self, piece: Matches) -> None:
+        """What waits to be decided has a budget."""
+        size = self.keeper.nbytes
+        if piece.end.size and not self.budget.holds(0, size):
+            what = f"completes matches of which some may be kept, which take {described_bytes(size)} with those of earlier events"
+            ways = "WITHIN, or a narrower one, has fewer that wait; KEEP SHORTEST decides sooner"
+            raise TooMany(int(piece.end[-1]), what, ways, self.budget)
+
+    def _refuse_too_many(self, piece: Matches) -> None:
+        """Count what one event completes before it is all looked at."""
+        if not piece.end.size or piece.end[-1] == self._event:
+            return
+        rest = self.run.unlisted()
+        if rest is None:
+            return
+        self._event = int(piece.end[-1])
+        size = piece.nbytes / piece.end.size * (math.inf if rest.matches == BEYOND else rest.matches)
+        if not self.budget.holds(0, size):
+            number = f"about 2^{rest.bits:,.0f}" if rest.matches == BEYOND else f"{rest.matches:,}"
+            what = f"completes {rest.told}{number} matches, of which KEEP and AFTER MATCH look at each"
+            raise TooMany(self._event, what, FEWER, self.budget)
+
+    def reach(self, time: Any) -> Iterator[Matches]:
+        """No row before ``time`` will come: give what that decides."""
+        for piece in self.run.reach(time):
+            self.keeper.look(piece)
+        window, last = self.run.window, self.run.last_time
+        if (
+            self.run.measured is not None
+            and window is not None
+            and window.attribute == self.run.schema.time
+            and last is not None
+        ):
+            yield from _some(self.keeper.close(self.run.open_from(last)))
+
+    def finish(self) -> Iterator[Matches]:
+        """The stream has ended: all is decided."""
+        for piece in self.run.finish():
+            self.keeper.look(piece)
+        yield from _some(self.keeper.close(LAST_OF_ALL))
+
+    def take_over(self, old: Any, unknown: frozenset[str]) -> None:
+        """As :class:`~stretto.engines.api.Run` says."""
+        self.run.take_over(old.run, unknown)
+        there = Section()
+        old.keeper.save(there)
+        self.keeper.load(there, self.run)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing so far matters to what is to come."""
+        return not self.keeper.waits and self.run.idle
+
+    @property
+    def expires(self) -> int | float | None:
+        """Where a match is kept, when the first start is closed that holds one back; else as the machine's run."""
+        last = self.run.expires
+        if last is None or not self.keeper.waits:
+            return last
+        return self.run.open_until(self.keeper.first)
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can take part in no match any more."""
+        found = self.run.oldest
+        return min(found, int(self.keeper.held.start.min())) if found is not None and self.keeper.waits else found
+
+    def live(self) -> I64:
+        """The rows that a match to come may hold (sorted)."""
+        found = self.run.live()
+        return np.union1d(found, self.keeper.live()) if self.keeper.waits else found
+
+
+def _some(found: Matches | None, silent: bool = False) -> Iterator[Matches]:
+    return iter(() if found is None or silent else (found,))

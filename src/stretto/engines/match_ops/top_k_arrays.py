@@ -1,8 +1,8 @@
 """What the choice of a few matches among all of an event works with: the arrays, and how a chosen match is written.
 
 The matches of an event are paths through nodes (:mod:`~stretto.engines.shared.counting`). The best of them are found in
-:mod:`~stretto.engines.shared.best`, a sample of them is drawn in :mod:`~stretto.engines.shared.sampling`. Where matches are sought
-by window, each window that is open has a memo of its own, since what is best in one may have left another.
+:mod:`~stretto.engines.match_ops.top_k_kernel`, a sample of them is drawn in :mod:`~stretto.engines.match_ops.sample`. Where matches
+are sought by window, each window that is open has a memo of its own, since what is best in one may have left another.
 """
 
 from __future__ import annotations
@@ -59,6 +59,13 @@ class Paths(NamedTuple):
     mask: int
     tail: int
     unmarked: int  #: the mark of a first node whose event is not part of its match; −1: there is none
+
+
+class Seen(NamedTuple):
+    """What the kernel reads beside the events of a batch: for each when it was, and its group."""
+
+    time: I64
+    group: I64
 
 
 class Values(NamedTuple):

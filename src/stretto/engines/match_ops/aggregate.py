@@ -1,4 +1,8 @@
-"""What a run of another engine keeps so that its matches are counted and added up: the events that they hold, and the numbers."""
+"""A query with counts and sums over all matches: the run of another engine, whose matches are counted and added up.
+
+Where the engine holds them as paths through nodes, that is done there, without listing one (:mod:`stretto.engines.totals.paths`).
+Where it decides match by match, each is added up as it is found, and forgotten.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,9 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.array_types import I64, Bits
 from stretto.budget import Budget, described_bytes
-from stretto.engines.api import Matches, Reached
+from stretto.engines.api import Matches, Operator, Reached, Starting
+from stretto.engines.match_ops.wrapper import AroundProgram, HoldingRun
+from stretto.engines.programs import NfabProgram, TimedProgram
 from stretto.engines.shared.windows import values_of
 from stretto.engines.totals import paths as t
 from stretto.engines.totals import structure as s
@@ -31,8 +37,11 @@ from stretto.query.query import Consume
 #: Events are forgotten when there are so many, and twice as many as were left last time.
 FORGET_AT_LEAST = 1 << 14
 
+#: What a kernel does that adds up matches.
+INSIDE = "adding"
 
-class Adder:
+
+class Adder(Operator):
     """What a run counts and adds up of its matches.
 
     Parameters
@@ -47,6 +56,8 @@ class Adder:
         The size that the growing arrays start with.
     budget
         How many bytes the numbers may take; ``None``: a quarter of the memory there is.
+    inside
+        Whether the run's kernel adds up matches, in place of listing them.
     """
 
     def __init__(
@@ -57,7 +68,9 @@ class Adder:
         *,
         capacity: int,
         budget: Budget | None,
+        inside: bool,
     ) -> None:
+        self.inside = INSIDE if inside else ""
         self.asked = Asked(totals, starts=True)
         self.panes = totals.scope.panes
         #: Whether it matters how many events came before: windows count them.
@@ -65,6 +78,7 @@ class Adder:
         plan = self.asked.plan([frozenset(), *marks], apart=False, consume=Consume.NONE)
         self.state = State(plan, vary=bool(self.asked.parts), capacity=capacity, budget=budget)
         self.telling = Telling(self.asked, self.state, attributes, by_partition=False)
+        self.variables = self.telling.variables
         self._seen = _seen(max(1, capacity), len(self.asked.slots), len(self.asked.parts))
         self._cells = int(plan.scope[s.SIZE]) if self.state.extent == s.OF_WINDOW else 1
         self._memo = self._memo_for(1)
@@ -79,11 +93,6 @@ class Adder:
     def open(self) -> bool:
         """Whether the kernel has stopped in the midst of an event's matches."""
         return bool(self.state.registers[t.OPEN])
-
-    @property
-    def variables(self) -> list[str]:
-        """Of which variables events are read."""
-        return self.telling.variables
 
     def see(self, batch: pa.RecordBatch, rows: I64, position: I64, mine: Sequence[Bits]) -> None:
         """The events that are visited next: their rows in a batch and their positions, and by variable which of them it may hold."""
@@ -136,7 +145,7 @@ class Adder:
         LimitError
             What is known of them goes over the budget.
         """
-        if self._of is of and self._memo.known.size == nodes:
+        if not self.inside or (self._of is of and self._memo.known.size == nodes):
             return
         self._of, self._memo = of, self._memo_for(nodes)
 
@@ -152,14 +161,19 @@ class Adder:
         return Memo(known, least, latest, part, Store(ints, ints.view(np.float64)))
 
     @property
-    def arrays(self) -> Adding:
-        """What the kernel reads and writes, as it lies now."""
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernel reads and writes."""
+        return (self.adding,) if self.inside else ()
+
+    @property
+    def adding(self) -> Adding:
+        """The arrays that matches are added up in, as they lie now."""
         state = self.state
         return Adding(
             self._seen, self._memo, self._waiting, state.plan, state.store, state.sums, state.rows, state.registers
         )
 
-    def act(self, status: int, position: int) -> Iterator[Matches]:
+    def act(self, status: int, position: int, told: Callable[[Matches], None]) -> Iterator[Matches]:
         """Do what the kernel asks for, at the event in a position.
 
         Raises
@@ -186,15 +200,16 @@ class Adder:
         columns = self.telling.said.take(np.array([base]))
         return shown_keys(self._keys, pa.RecordBatch.from_arrays(columns, self._keys), 0)
 
-    def take(self, found: Matches) -> Iterator[Matches]:
-        """Add up matches that are listed, in the order of their ends. O(their positions)."""
-        listed = Listed(found.start, found.end, found.offset, found.position, found.mark)
-        self.state.registers[s.CURSOR] = 0
-        while (status := add_listed(listed, self.arrays)) != _jit.DONE:
-            yield from self.act(status, int(found.end[self.state.registers[s.CURSOR]]))
-
-    def drain(self) -> Iterator[Matches]:
-        """Give the rows of events."""
+    def made(self, found: Iterator[Matches]) -> Iterator[Matches]:
+        """Rows of totals as they are, and what listed matches come to, in the order of their ends. O(their positions)."""
+        for one in found:
+            if one.totals is not None:
+                yield one
+                continue
+            listed = Listed(one.start, one.end, one.offset, one.position, one.mark)
+            self.state.registers[s.CURSOR] = 0
+            while (status := add_listed(listed, self.adding)) != _jit.DONE:
+                yield from self.act(status, int(one.end[self.state.registers[s.CURSOR]]), _as_it_is)
         if self.state.registers[s.ROWS]:
             yield from self.telling.drained()
 
@@ -300,3 +315,61 @@ def _longer(array: NDArray[Any], events: int) -> NDArray[Any]:
     longer = np.zeros((*array.shape[:-1], events), array.dtype)
     longer[..., : array.shape[-1]] = array
     return longer
+
+
+class AddedProgram(AroundProgram["AddedRun"]):
+    """A :class:`~stretto.engines.api.Program` whose rows are counts and sums.
+
+    Parameters
+    ----------
+    machine
+        What finds the matches.
+    totals
+        What is asked of them.
+    """
+
+    machine: NfabProgram | TimedProgram
+
+    def __init__(self, machine: NfabProgram | TimedProgram, totals: BoundTotals) -> None:
+        super().__init__(machine, totals)
+        self.totals = totals
+
+    def started(self, how: Starting) -> AddedRun:
+        """A run from the beginning of a stream."""
+        adder = Adder(
+            self.totals,
+            self.marks,
+            self.machine.query.schema.attributes,
+            capacity=how.capacity,
+            budget=how.budget,
+            inside=INSIDE in self.machine.inside,
+        )
+        return AddedRun(self, self.machine.started(how._replace(counts=False, labels=True, operator=adder)), adder)
+
+
+class AddedRun(HoldingRun):
+    """A :class:`~stretto.engines.api.Run`."""
+
+    BESIDE = "totals"
+    beside: Adder
+
+    @property
+    def expires(self) -> int | float | None:
+        """When the next window ends that has matches; where none has, as the machine's run."""
+        closes, panes = self.beside.closes, self.beside.panes
+        if closes is None or panes is None or panes.attribute != self.run.schema.time:
+            return self.run.expires
+        return closes
+
+    @property
+    def oldest(self) -> int | None:
+        """Rows before this one can be named by no row to come; ``None`` when :meth:`live` must be asked."""
+        return self.run.oldest if self.beside.state.extent == s.OF_EVENT else self.run.rows
+
+    def live(self) -> I64:
+        """The rows that a row to come may name."""
+        return self.run.live() if self.beside.state.extent == s.OF_EVENT else np.zeros(0, np.int64)
+
+
+def _as_it_is(_: Matches) -> None:
+    """Marks of listed matches say which variable holds each event."""

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from stretto._jit import jit
 from stretto.budget import Budget
 from stretto.engines.api import Matches, Reached
-from stretto.engines.shared import picks as k
-from stretto.engines.shared.best import leaves
-from stretto.engines.shared.choice import Choice
-from stretto.engines.shared.foremost import Rows, some
-from stretto.engines.shared.picks import I64, Values
+from stretto.engines.match_ops import top_k_arrays as k
+from stretto.engines.match_ops.top_k_arrays import I64, Bits, Values
+from stretto.engines.match_ops.top_k_choice import Choice
+from stretto.engines.match_ops.top_k_held import Rows, some
+from stretto.engines.match_ops.top_k_kernel import leaves
 from stretto.engines.totals.plan import BITS
 from stretto.engines.totals.values import Part
 from stretto.errors import LimitError
@@ -31,7 +31,9 @@ _WEYL, _ONE, _TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
 class ListedChoice(Choice):
-    """A choice among matches that are listed; the parameters are those of :class:`~stretto.engines.shared.choice.Choice`."""
+    """A choice among matches that are listed; the parameters are those of :class:`~stretto.engines.match_ops.top_k_choice.Choice`."""
+
+    inside = ""
 
     def __init__(
         self, asked: BoundBest | BoundSample, marks: Sequence[frozenset[str]], *, capacity: int, budget: Budget
@@ -46,9 +48,9 @@ class ListedChoice(Choice):
         self._group = np.zeros(0, np.int64)  # by event: that of its keys …
         self._says = np.zeros((len(names), 0), np.int64)  # … and what it says of others
 
-    def see(self, batch: pa.RecordBatch, rows: I64, position: I64) -> None:
-        """The events that are visited next: their rows in a batch, and their positions."""
-        super().see(batch, rows, position)
+    def see(self, batch: pa.RecordBatch, rows: I64, position: I64, mine: Sequence[Bits]) -> None:
+        """The events that are visited next, of which it remembers the groups as well."""
+        super().see(batch, rows, position, mine)
         if self.groups is not None and len(self.groups) >> self._bits:
             raise LimitError(
                 f"there are more than {len(self.groups):,} groups of keys\nhint: group by fewer attributes"
@@ -110,8 +112,10 @@ class ListedChoice(Choice):
             group = group << self._bits | own
         return group
 
-    def given(self) -> Iterator[Matches]:
-        """The matches of events, where each has its own; nothing more will end with these."""
+    def made(self, found: Iterator[Matches]) -> Iterator[Matches]:
+        """What is chosen of what a run lists: of each event when it has been read, else nothing yet."""
+        for one in found:
+            self.take(one)
         if not self.bounded:
             yield from self._given(None)
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from stretto.array_types import I64, Bits
 from stretto.engines.api import Matches, Starting, TimedOut, offsets
-from stretto.engines.around import AroundProgram, MachineRun
+from stretto.engines.match_ops.timeout_tracker import Furthest
+from stretto.engines.match_ops.wrapper import AroundProgram, MachineRun
 from stretto.engines.nfab import following as nfab
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.programs import NfabProgram, Program, TimedProgram
 from stretto.engines.shared.counting import Unlisted
-from stretto.engines.shared.following import Furthest
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed import following as timed
 from stretto.engines.timed.runner import TimedRunner

@@ -164,7 +164,7 @@ class HoldingRun(MachineRun):
     def advance(self, batch: pa.RecordBatch, *, silent: bool = False) -> Iterator[Matches]:
         """Take the next rows, and give what is made of their matches; of windows when these have closed."""
         run, panes = self.run, self.beside.panes
-        yield from self._made(run.advance(batch, silent=silent))
+        yield from self.beside.made(run.advance(batch, silent=silent))
         reached = run.last_time if run.last_measure is None else run.last_measure
         if panes is not None and panes.attribute is None:
             reached = run.rows
@@ -174,7 +174,7 @@ class HoldingRun(MachineRun):
 
     def reach(self, time: Any) -> Iterator[Matches]:
         """No row before ``time`` will come: give what is held of windows that have closed."""
-        yield from self._made(self.run.reach(time))
+        yield from self.beside.made(self.run.reach(time))
         panes = self.beside.panes
         if panes is not None and panes.attribute == self.run.schema.time and self.run.last_time is not None:
             yield from self.beside.closed(self.run.last_time)
@@ -187,9 +187,5 @@ class HoldingRun(MachineRun):
 
     def finish(self) -> Iterator[Matches]:
         """The stream has ended: give all that is held."""
-        yield from self._made(self.run.finish())
+        yield from self.beside.made(self.run.finish())
         yield from self.beside.finish()
-
-    def _made(self, found: Iterator[Matches]) -> Iterator[Matches]:
-        """What is made of the matches that the run gives."""
-        raise NotImplementedError

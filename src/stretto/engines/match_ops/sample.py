@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from stretto._jit import DONE, GROW_STACK, inlined
-from stretto.engines.shared import picks as k
+from stretto.engines.match_ops import top_k_arrays as k
+from stretto.engines.match_ops.top_k_arrays import I64, Paths, Picker, is_union, other_way, write
 from stretto.engines.shared.counting import BEYOND, Counts, count_paths
-from stretto.engines.shared.picks import I64, Paths, Picker, is_union, other_way, write
 
 _WORD = np.uint64(0xFFFFFFFF)
 _SHIFT32, _SHIFT11 = np.uint64(32), np.uint64(11)

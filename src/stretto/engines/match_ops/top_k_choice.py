@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto import _jit
-from stretto.array_types import I64
+from stretto.array_types import I64, Bits
 from stretto.budget import Budget, described_bytes
 from stretto.columns.arrays import numbers_of, reals_of_decimals, roomy, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.columns.vectorized import computed
-from stretto.engines.api import Matches, Reached
-from stretto.engines.shared import picks as k
+from stretto.engines.api import Matches, Operator, Reached
+from stretto.engines.match_ops import top_k_arrays as k
+from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.match_ops.top_k_arrays import Bounds, Lists, Memo, Picked, Picker, Scratch, Seen, Values
+from stretto.engines.match_ops.top_k_held import Held, Rows
 from stretto.engines.shared.counting import Counts
-from stretto.engines.shared.foremost import Held, Rows
-from stretto.engines.shared.holding import TooMany
-from stretto.engines.shared.picks import Bounds, Lists, Memo, Picked, Picker, Scratch, Values
 from stretto.engines.shared.windows import values_of
 from stretto.errors import LimitError
 from stretto.frame import Section
@@ -48,14 +48,7 @@ MOST_BYTES = 1 << 30
 FEW = 64
 
 
-class Seen(NamedTuple):
-    """What the kernel reads beside the events of a batch: for each when it was, and its group."""
-
-    time: I64
-    group: I64
-
-
-class Choice:
+class Choice(Operator):
     """What a run chooses among its matches.
 
     Parameters
@@ -74,6 +67,8 @@ class Choice:
     LimitError
         So many matches are no choice.
     """
+
+    inside = "choosing"
 
     def __init__(
         self, asked: BoundBest | BoundSample, marks: Sequence[frozenset[str]], *, capacity: int, budget: Budget
@@ -129,8 +124,8 @@ class Choice:
         """Whether the kernel has stopped in the midst of choosing."""
         return bool(self.picker.registers[k.OPEN])
 
-    def see(self, batch: pa.RecordBatch, rows: I64, position: I64) -> None:
-        """The events that are visited next: their rows in a batch, and their positions."""
+    def see(self, batch: pa.RecordBatch, rows: I64, position: I64, mine: Sequence[Bits]) -> None:
+        """The events that are visited next, of which it remembers what they add to scores."""
         count = rows.size
         table = batch.take(pa.array(rows)) if count < batch.num_rows else batch
         time = group = np.zeros(count, np.int64)
@@ -233,7 +228,7 @@ class Choice:
 
     def fit(self, slots: int, of: Any) -> None:
         """Room for the nodes of a structure, of which nothing is known yet where it is another one than before."""
-        if self._of is of and self._slots == slots:
+        if not self.inside or (self._of is of and self._slots == slots):
             return
         self._of, self._slots = of, slots
         if self.sets * slots * NODE_BYTES > MOST_BYTES:
@@ -247,6 +242,11 @@ class Choice:
             entries = self.picker.lists.node.size
             memo, lists = _memo(self.sets, slots, self.scores), _lists(slots, entries, self.scores)
             self.picker = self.picker._replace(memo=memo, lists=lists)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernel reads and writes."""
+        return (self.seen, self.picker) if self.inside else ()
 
     def act(self, status: int, position: int, told: Callable[[Matches], None]) -> Iterator[Matches]:
         """Do what the kernel asks for, at the event in a position; ``told`` completes the marks of matches."""
@@ -329,6 +329,10 @@ class Choice:
         bounds = self.picker.bounds
         bounds.window[group, window % self.sets] = 2 * window + 1
         bounds.score[group, window % self.sets] = score
+
+    def made(self, found: Iterator[Matches]) -> Iterator[Matches]:
+        """What a run gives whose kernel has chosen already."""
+        return found
 
     # -- what is given ----------------------------------------------------------------------------------------------------
 
