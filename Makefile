@@ -98,8 +98,12 @@ dist: $(VENV)/.stamp
 	$(BIN)/python -m hatchling build -t sdist -d dist
 	ls -l dist
 
+# Classes of Spark as Java has them once they are loaded: each JVM of the tests starts with them.
+$(VENV)/spark-classes.jsa: $(VENV)/.stamp
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m tests.spark.java $@
+
 # What one runs before each commit. What is left out here is a lane of its own below.
-test: $(VENV)/.stamp
+test: $(VENV)/.stamp $(VENV)/spark-classes.jsa
 	@echo "== test: compiled, Spark included, a tenth of the random cases"
 	$(PYTEST) -m "not (kafka or delta or benchmark or everywhere or session or browser or wheel)"
 
@@ -146,7 +150,7 @@ test-mutations: $(VENV)/.stamp
 	@echo "== test-mutations: snapshots with another number in them, 5,000 of each kind"
 	$(BIN)/stretto compile && STRETTO_COMPILE=now $(BIN)/python -m tests.snapshots.mutations --count 5000
 
-test-spark: $(VENV)/.stamp
+test-spark: $(VENV)/.stamp $(VENV)/spark-classes.jsa
 	@echo "== test-spark: all of Spark, all random cases"
 	export STRETTO_CASES=all; $(PYTEST) -m "spark and not (kill or kafka or delta or benchmark)"
 

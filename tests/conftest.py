@@ -19,6 +19,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numba.core import config as numba_config
 
+from tests.spark import java
+
+pytest_plugins = ["tests.spark.sessions"]
+
 #: What a test runs is compiled, however long that takes; tests/project/test_compiling.py is about what comes before.
 os.environ["STRETTO_COMPILE"] = "now"
 
@@ -90,14 +94,7 @@ settings.register_profile(
 )
 settings.load_profile("stretto")
 
-# A JVM that lives for minutes has no use for the second compiler: without it, Spark takes half the processor time, and has less room
-# for compiled code than it fills. Hadoop changes modes of files by processes, which start by vfork at less cost.
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK",
-)
-if SHARE != "all":
-    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark" / "conf"))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java.options(short=SHARE != "all"))
 
 DATA = Path(os.environ.get("STRETTO_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

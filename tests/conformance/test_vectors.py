@@ -12,7 +12,6 @@ import pytest
 
 from tests.conformance import adapters
 from tests.conformance.vectors import Row, Vector, vectors
-from tests.spark.conftest import spark  # noqa: F401 (a fixture)
 
 VECTORS = vectors()
 
@@ -66,7 +65,7 @@ def test_in_process(name: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
-def test_on_spark(name: str, spark: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_on_spark(name: str, spark: Any, tmp_path: Path) -> None:
     side = SIDES[name]
     these = claimed(side)
     found = side.all_found(these, spark, tmp_path)

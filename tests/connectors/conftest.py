@@ -1,4 +1,4 @@
-"""The Spark session of the Spark tests, and a Kafka of this folder's own."""
+"""A Kafka of this folder's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from stretto.errors import OptionError
-from tests.spark.conftest import spark  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +37,7 @@ def kafka_jars() -> list[Path]:
 
 
 @pytest.fixture
-def kafka_spark(spark: Any, kafka_jars: list[Path]) -> Any:  # noqa: F811
+def kafka_spark(spark: Any, kafka_jars: list[Path]) -> Any:
     """The session, with the connector: ``ADD JAR`` serves the thread that says it."""
     for jar in kafka_jars:
         spark.sql(f"ADD JAR '{jar}'")

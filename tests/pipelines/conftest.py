@@ -1,4 +1,4 @@
-"""The Spark session of the Spark tests, and pipeline files to spoil."""
+"""Pipeline files to spoil."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from tests.spark.conftest import spark  # noqa: F401 (a fixture)
 
 
 def ruled(path: str) -> str:

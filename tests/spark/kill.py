@@ -34,7 +34,7 @@ from stretto import connectors
 from stretto.dataflow import Dataflow, Stream, stream
 from stretto.dataflow.keyed import keyed
 from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
-from tests.spark.conftest import SETTINGS
+from tests.spark.sessions import SETTINGS
 from tests.spark.streams import add_file, bag, read_stream, run
 
 __all__ = ["KINDS", "killed_and_started_again"]

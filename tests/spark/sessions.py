@@ -1,4 +1,4 @@
-"""One local Spark session for all tests of this folder.
+"""One local Spark session for all tests, as a plugin of pytest (tests/conftest.py loads it).
 
 Its start takes seconds: a worker of ``pytest -n 3`` starts one for all of its files. Its Python processes are forks
 (:mod:`tests.spark.forks`) in the short tests.
