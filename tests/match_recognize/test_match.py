@@ -72,3 +72,18 @@ def test_sql_around_a_clause_is_for_sql() -> None:
         stretto.match(f"SELECT until + 1 FROM t {CLAUSE}", prices(10))
     with pytest.raises(stretto.QueryError, match=r"stretto\.match and stretto\.sql run it"):
         stretto.match_sets(CLAUSE, prices(10))
+
+
+@pytest.mark.parametrize("rows", ["", "ALL ROWS PER MATCH "])
+def test_a_sum_of_integers_is_refused_where_it_leaves_64_bits_itself(rows: str) -> None:
+    """Not where one of fewer rows would, which nobody asked for."""
+    most = 2**63 - 1
+    clause = f"MATCH_RECOGNIZE (ORDER BY x MEASURES sum(v) AS s {rows}PATTERN (A+) DEFINE A AS x > 0)"
+    events = pa.table({"x": [1, 2, 3], "v": [most, 1, -5]})
+    if rows:  # where the sum of the first two rows is asked for
+        with pytest.raises(stretto.DataError, match=r"sum\(v\) leaves 64 bits; compute with doubles"):
+            stretto.match(clause, events)
+    else:
+        assert stretto.match(clause, events)["s"].to_pylist() == [most - 4]
+    with pytest.raises(stretto.DataError, match="leaves 64 bits"):
+        stretto.match(clause, events.slice(0, 2))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 import stretto
+from stretto.columns.segments import Segments
 
 #: Events that make every kernel run once.
 EVENTS = pa.table(
@@ -63,6 +65,18 @@ def _tecs() -> None:
         patterns.change(stretto.Change(f"{at}", None, since=3))
     patterns.push(EVENTS)
     stretto.PatternSet(EVENTS.schema, time="ts").restore(patterns.snapshot())
+    _segments()
+
+
+def _segments() -> None:
+    """What RETURN and MEASURES compute of the events of a variable."""
+    one = np.ones(1)
+    known = one > 0
+    held = Segments.of(known, np.array([0, 1]), np.zeros(1, np.int64))
+    held.counts(known)
+    held.extreme(pa.array(one), greatest=True)
+    held.real_sums(one, known)
+    held.squares(one, known)
 
 
 def _tecs_choosing() -> None:

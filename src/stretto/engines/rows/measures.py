@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto._jit import jit
 from stretto.automata.rows import RowAutomaton
-from stretto.columns.arrays import frozen, numbers_of, reals_of_decimals, valid_of
-from stretto.columns.keys import KeyTable
+from stretto.columns.arrays import numbers_of, reals_of_decimals
 from stretto.columns.ordering import ordered_words
 from stretto.columns.overflow import IntegerOverflow
+from stretto.columns.segments import Segments, known_of, taken
 from stretto.columns.vectorized import computed
 from stretto.engines.rows.columns import Shifted
 from stretto.engines.rows.structure import I64, Bits, Found
@@ -66,22 +65,6 @@ def measures(
     ]
 
 
-class _Held:
-    """The rows that a variable holds, match by match, and the piece of them at each point."""
-
-    def __init__(self, matches: _Matches, held: frozenset[str], *, final: bool, kept: Bits | None = None) -> None:
-        found, points = matches.found, matches.points
-        mine = np.array([name in held for name in matches.names], np.bool_)[found.path]
-        if kept is not None:
-            mine[np.flatnonzero(mine)[~kept]] = False
-        counts = np.zeros(found.path.size + 1, np.int64)
-        np.cumsum(mine, out=counts[1:])
-        self.path = np.flatnonzero(mine)  #: places in the path
-        self.bounds = counts[matches.offset]  #: of each match
-        self.begin = self.bounds[points.match]
-        self.end = self.bounds[points.match + 1] if final else counts[matches.offset[points.match] + points.behind]
-
-
 class _Matches:
     """The matches found, and values of references at points."""
 
@@ -92,7 +75,7 @@ class _Matches:
         self.names = [automaton.variables[v] for v in automaton.variable]
         self.offset = np.zeros(found.length.size + 1, np.int64)
         np.cumsum(found.length, out=self.offset[1:])
-        self._held: dict[tuple[frozenset[str], bool], _Held] = {}
+        self._held: dict[tuple[frozenset[str], bool], Segments] = {}
 
     @cached_property
     def rows(self) -> I64:
@@ -104,11 +87,17 @@ class _Matches:
         """The names of the positions."""
         return pa.array(self.names, pa.string())
 
-    def held(self, variable: str, *, final: bool) -> _Held:
+    def held(self, variable: str, *, final: bool) -> Segments:
+        """The places of the path that a variable holds, match by match, and the piece of them at each point."""
         held = self.bound.parsed.holds(variable)
         if (held, final) not in self._held:
-            self._held[held, final] = _Held(self, held, final=final)
+            mine = np.array([name in held for name in self.names], np.bool_)[self.found.path]
+            self._held[held, final] = self._pieces(mine, final=final)
         return self._held[held, final]
+
+    def _pieces(self, mine: Bits, *, final: bool) -> Segments:
+        match = self.points.match
+        return Segments.of(mine, self.offset, match, None if final else self.offset[match] + self.points.behind)
 
     def value(self, reference: r.RowReference, kind: pa.DataType) -> pa.Array:
         """A reference at all points."""
@@ -158,38 +147,44 @@ class _Matches:
     def _aggregated(self, reference: r.Aggregated, kind: pa.DataType) -> pa.Array:
         held = self.held(reference.variable, final=reference.final)
         if not reference.arguments:
-            return pa.array(held.end - held.begin)
+            return pa.array(held.sizes)
         values = self._arguments(reference, held)
         if reference.distinct:
-            held, values = self._distinct(reference, held, values)
+            kept = held.first_of_equal(values)
+            mine = np.zeros(self.found.path.size, np.bool_)
+            mine[held.path[kept]] = True
+            held = self._pieces(mine, final=reference.final)
+            values = [one.filter(pa.array(kept)) for one in values]
         function, own = reference.function, values[0]
         if function == "array_agg":
-            return self._listed(held, own, kind)
+            self._check(held)
+            return held.lists(own, kind, null=True)
         if function in ("min", "max", "bool_and", "bool_or", "any_value", "min_by", "max_by"):
-            best = self._best(function, held, values[-1])
-            return own.take(pa.array(best, mask=best < 0))
-        known = _known(own)
+            key = values[-1]
+            words = np.zeros(len(key), np.int64) if function == "any_value" else ordered_words(key)
+            if function in ("max", "max_by", "bool_or"):
+                words = ~words
+            return taken(own, held.least(words, known_of(key)))
+        known = known_of(own)
         if function == "count_if":
             known = known & numbers_of(own)
-        counts = self._at(held, _running_count(frozen(known), held.bounds, np.empty(known.size, np.int64)), 0)
+        counts = held.counts(known)
         if function in ("count", "count_if"):
             return pa.array(counts)
         if pa.types.is_decimal(own.type):
             if function == "sum":
                 return self._sum_of_decimals(reference, held, own, counts, kind)
             own = reals_of_decimals(own)
+        numbers = numbers_of(own)
         if function in ("sum", "avg"):
-            return self._summed(reference, held, own, known, counts, kind)
-        numbers = numbers_of(own).astype(np.float64)
+            return self._summed(reference, held, numbers, known, counts, kind)
         less = int(function.endswith("_samp"))
-        squares = np.empty(numbers.size, np.float64)
-        _running_squares(frozen(numbers), frozen(known), held.bounds, squares)
-        deviations = self._at(held, squares, 0.0) / np.maximum(counts - less, 1)
+        deviations = held.squares(numbers.astype(np.float64), known) / np.maximum(counts - less, 1)
         if function.startswith("stddev"):
             deviations = np.sqrt(deviations)
         return pa.array(deviations, mask=counts <= less)
 
-    def _arguments(self, reference: r.Aggregated, held: _Held) -> list[pa.Array]:
+    def _arguments(self, reference: r.Aggregated, held: Segments) -> list[pa.Array]:
         """The arguments for the rows that are held."""
         types = row_types(self.bound.columns)
         arguments = typed_arguments(reference, self.bound.columns)
@@ -209,62 +204,33 @@ class _Matches:
             raise self.seen.placed(error, rows) from None
         return [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in found]
 
-    def _distinct(self, reference: r.Aggregated, held: _Held, values: list[pa.Array]) -> tuple[_Held, list[pa.Array]]:
-        """The rows in which values come for the first time in a match."""
-        numbers = np.repeat(np.arange(held.bounds.size - 1), np.diff(held.bounds))
-        for one in values:
-            ids = KeyTable([one.type]).ids([one]) + 1
-            _, numbers = np.unique(numbers * (len(one) + 1) + ids, return_inverse=True)
-        _, first = np.unique(numbers, return_index=True)
-        kept = np.zeros(held.path.size, np.bool_)
-        kept[first] = True
-        own = _Held(self, self.bound.parsed.holds(reference.variable), final=reference.final, kept=kept)
-        return own, [one.filter(pa.array(kept)) for one in values]
-
-    def _at(self, held: _Held, running: NDArray[Any], nothing: Any) -> NDArray[Any]:
-        """A running aggregate at each point."""
-        there = held.end > held.begin
-        if there.all():
-            return running[held.end - 1]
-        found = np.full(held.end.size, nothing, running.dtype)
-        found[there] = running[held.end[there] - 1]
-        return found
-
-    def _best(self, function: str, held: _Held, key: pa.Array) -> I64:
-        """The place of the value that an aggregate chooses, −1 where there is none."""
-        words = np.zeros(len(key), np.int64) if function == "any_value" else ordered_words(key)
-        if function in ("max", "max_by", "bool_or"):
-            words = ~words
-        best = np.empty(words.size, np.int64)
-        return self._at(held, _running_least(frozen(words), frozen(_known(key)), held.bounds, best), -1)
-
     def _summed(
-        self, reference: r.Aggregated, held: _Held, own: pa.Array, known: Bits, counts: I64, kind: pa.DataType
+        self,
+        reference: r.Aggregated,
+        held: Segments,
+        numbers: NDArray[Any],
+        known: Bits,
+        counts: I64,
+        kind: pa.DataType,
     ) -> pa.Array:
-        data = numbers_of(own)
-        if data.dtype.kind == "f":
-            real = np.empty(data.size, np.float64)
-            total: NDArray[Any] = real
-            _running_sum(frozen(data.astype(np.float64)), frozen(known), held.bounds, real)
+        if numbers.dtype.kind == "f":
+            total: NDArray[Any] = held.real_sums(numbers, known)
         else:
-            if data.dtype == np.uint64 and data.size and int(data.max()) >> 63:
+            high, low = held.whole_sums(numbers, known)
+            if (high.astype(np.int32) != high).any():
                 raise DataError(f"{reference} leaves 64 bits; compute with doubles")
-            whole = np.empty(data.size, np.int64)
-            total = whole
-            if not _running_whole(frozen(data.astype(np.int64)), frozen(known), held.bounds, whole):
-                raise DataError(f"{reference} leaves 64 bits; compute with doubles")
-        found = self._at(held, total, 0)
+            total = (high << 32) + low
         if reference.function == "avg":
-            found = found / np.maximum(counts, 1)
-        return pa.array(found, kind, mask=counts == 0)
+            total = total / np.maximum(counts, 1)
+        return pa.array(total, kind, mask=counts == 0)
 
     def _sum_of_decimals(
-        self, reference: r.Aggregated, held: _Held, own: pa.Array, counts: I64, kind: pa.DataType
+        self, reference: r.Aggregated, held: Segments, own: pa.Array, counts: I64, kind: pa.DataType
     ) -> pa.Array:
         """Exact sums: integers of 128 bits as four digits of 32 bits, of which only the last has a sign."""
         wide = own.cast(kind)
         digits = np.frombuffer(wide.buffers()[1], np.uint32).reshape(-1, 4)[wide.offset : wide.offset + len(wide)]
-        known = _known(own)
+        known = known_of(own)
         found = np.zeros((counts.size, 4), np.uint32)
         total = np.zeros(counts.size, np.int64)
         until = np.zeros(len(own) + 1, np.int64)
@@ -284,89 +250,9 @@ class _Matches:
             raise DataError(f"{reference} leaves 38 digits; compute with doubles")
         return sums
 
-    def _listed(self, held: _Held, values: pa.Array, kind: pa.DataType) -> pa.Array:
-        self._check(held)
-        sizes = held.end - held.begin
-        ends = np.cumsum(sizes)
-        at = np.repeat(held.begin - ends + sizes, sizes) + np.arange(int(sizes.sum()))
-        offsets = pa.array(np.append(0, ends), pa.int32(), mask=np.append(sizes == 0, False))
-        return pa.ListArray.from_arrays(offsets, values.take(pa.array(at)).cast(kind.value_type)).cast(kind)
-
-    def _check(self, held: _Held) -> None:
-        if (listed := int((held.end - held.begin).sum())) > MOST_LISTED:
+    def _check(self, held: Segments) -> None:
+        if (listed := int(held.sizes.sum())) > MOST_LISTED:
             raise LimitError(
                 f"an aggregate over all rows so far, at each row, looks at {listed:,} values, and {MOST_LISTED:,} at most: "
                 "ask for it with FINAL, or with ONE ROW PER MATCH"
             )
-
-
-def _known(array: pa.Array) -> Bits:
-    valid = valid_of(array)
-    return np.ones(len(array), np.bool_) if valid is None else valid
-
-
-@jit
-def _running_count(known: Bits, bounds: I64, out: I64) -> I64:
-    """How many are known so far in each piece ``bounds[k]`` to ``bounds[k + 1]``. O(values)."""
-    for k in range(bounds.size - 1):
-        found = 0
-        for i in range(bounds[k], bounds[k + 1]):
-            found += known[i]
-            out[i] = found
-    return out
-
-
-@jit
-def _running_least(words: I64, known: Bits, bounds: I64, out: I64) -> I64:
-    """The place of the least known value so far, the first of equal ones; −1: none. O(values)."""
-    for k in range(bounds.size - 1):
-        found = -1
-        for i in range(bounds[k], bounds[k + 1]):
-            if known[i] and (found < 0 or words[i] < words[found]):
-                found = i
-            out[i] = found
-    return out
-
-
-@jit
-def _running_sum(values: NDArray[np.float64], known: Bits, bounds: I64, out: NDArray[np.float64]) -> None:
-    """Sums so far, from left to right. O(values)."""
-    for k in range(bounds.size - 1):
-        found = 0.0
-        for i in range(bounds[k], bounds[k + 1]):
-            if known[i]:
-                found += values[i]
-            out[i] = found
-
-
-@jit
-def _running_whole(values: I64, known: Bits, bounds: I64, out: I64) -> bool:
-    """Sums of integers so far; False: one leaves 64 bits. O(values)."""
-    for k in range(bounds.size - 1):
-        found = 0
-        for i in range(bounds[k], bounds[k + 1]):
-            if known[i]:
-                value = values[i]
-                if (value > 0 and found > 9223372036854775807 - value) or (
-                    value < 0 and found < -9223372036854775807 - 1 - value
-                ):
-                    return False
-                found += value
-            out[i] = found
-    return True
-
-
-@jit
-def _running_squares(values: NDArray[np.float64], known: Bits, bounds: I64, out: NDArray[np.float64]) -> None:
-    """The sums so far of the squares of the values' distances from their mean (Welford). O(values)."""
-    for k in range(bounds.size - 1):
-        count = 0
-        mean = 0.0
-        found = 0.0
-        for i in range(bounds[k], bounds[k + 1]):
-            if known[i]:
-                count += 1
-                before = values[i] - mean
-                mean += before / count
-                found += before * (values[i] - mean)
-            out[i] = found

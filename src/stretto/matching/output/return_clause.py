@@ -1,7 +1,7 @@
 """RETURN: computed columns of matches, from the events that their variables hold (SASE+ paper, section 2).
 
 Whole columns at a time: the events of a variable in all matches lie one after the other, so that first, last, number and
-aggregates are those of segments.
+aggregates are those of segments (:mod:`stretto.columns.segments`).
 """
 
 from __future__ import annotations
@@ -12,23 +12,17 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stretto._jit import jit
-from stretto.columns.arrays import numbers_of, reals_of_decimals, valid_of
-from stretto.columns.keys import KeyTable
+from stretto.array_types import I64
+from stretto.columns.arrays import numbers_of, reals_of_decimals
 from stretto.columns.overflow import IntegerOverflow, Order, located
+from stretto.columns.segments import Segments, known_of, taken
 from stretto.columns.vectorized import computed
 from stretto.engines.api import Matches
 from stretto.query import predicate as p
 from stretto.query.passes.bind_sase import BoundReturn, BoundSase
-from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Index, Length, Reference
-from stretto.query.typing import kind_of
-
-I64 = NDArray[np.int64]
-
-_LOW = (1 << 32) - 1
+from stretto.query.sase import DISTINCT, LIST, Element, Index, Length, Reference
 
 
 class Rows(Protocol):
@@ -63,19 +57,20 @@ def computed_columns(
 
 def _columns(found: Matches, query: BoundSase, rows: Rows, marks: Sequence[frozenset[str]]) -> list[pa.Array]:
     """Do what :func:`computed_columns` does, with errors that name the match by its number."""
-    segments: dict[str, _Segments] = {}
+    every = np.arange(found.start.size)
+    held: dict[str, Segments] = {}
     columns: dict[str, pa.Array] = {}
     for item in query.returns or ():
         for name in p.attributes(item.value):
             if name not in columns:
                 reference = query.parsed.references[name]
                 variable = reference.variable
-                if variable not in segments:
-                    segments[variable] = _Segments(found, variable, rows, marks)
-                columns[name] = segments[variable].value(reference, query.types[name])
-    count = found.start.size
+                if variable not in held:
+                    holds = np.array([variable in labels for labels in marks], np.bool_)
+                    held[variable] = Segments.of(holds[found.mark], found.offset, every)
+                columns[name] = _value(reference, held[variable], found, rows, query.types[name])
     # A column of its own keeps the number of rows where nothing is referred to.
-    batch = pa.RecordBatch.from_pydict(columns | {"": pa.nulls(count)})
+    batch = pa.RecordBatch.from_pydict(columns | {"": pa.nulls(every.size)})
     return [located(partial(_computed, item), batch, of=" in the match that ends") for item in query.returns or ()]
 
 
@@ -83,123 +78,45 @@ def _computed(item: BoundReturn, batch: pa.RecordBatch) -> pa.Array:
     return computed(item.value, batch, item.type)
 
 
-class _Segments:
-    """The events of one variable: those of match k are ``positions[bounds[k] : bounds[k + 1]]``.
-
-    Only those that are not empty are read; where a match lacks the variable, its value is NULL, its number 0, its list empty.
-    """
-
-    def __init__(self, found: Matches, variable: str, rows: Rows, marks: Sequence[frozenset[str]]) -> None:
-        holds = np.array([variable in labels for labels in marks], np.bool_)
-        mine = holds[found.mark]
-        counts = np.zeros(found.position.size + 1, np.int64)
-        np.cumsum(mine, out=counts[1:])
-        bounds = counts[found.offset]
-        self.lengths = np.diff(bounds)
-        self.there = self.lengths > 0
-        self.bounds = np.append(bounds[:-1][self.there], bounds[-1:])
-        self.positions = found.position[mine]
-        self.rows = rows
-
-    def value(self, reference: Reference, kind: pa.DataType) -> pa.Array:
-        """What a reference means, in each match."""
-        if isinstance(reference, Length) or reference.attribute is None:
-            return pa.array(self.lengths)
-        function = reference.function if isinstance(reference, Aggregate) else None
-        if self.there.all() or function == LIST:
-            return self._known(reference, kind)
-        try:
-            found = self._known(reference, kind)
-        except IntegerOverflow as error:
-            raise error.renumbered(np.flatnonzero(self.there)) from None
-        at = pa.array(np.cumsum(self.there) - 1, mask=~self.there)
-        return found.take(at).fill_null(0) if function in ("count", DISTINCT) else found.take(at)
-
-    def _known(self, reference: Element | Aggregate, kind: pa.DataType) -> pa.Array:
-        """… in those that have the variable."""
-        if isinstance(reference, Element):
-            at = self.bounds[1:] - 1 if reference.index is Index.LAST else self.bounds[:-1]
-            return self._take(self.positions[at], reference.attribute)
-        assert reference.attribute is not None
-        values = self._take(self.positions, reference.attribute)
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        if reference.function == LIST:
-            return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(self.lengths)), pa.int32()), values, kind)
-        return self._distinct(values) if reference.function == DISTINCT else self._aggregate(reference, values, kind)
-
-    def _take(self, positions: I64, attribute: str) -> pa.Array:
-        column = self.rows.take(positions, [attribute]).column(0).combine_chunks()
-        return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-
-    def _aggregate(self, reference: Aggregate, values: pa.Array, kind: pa.DataType) -> pa.Array:
-        begins = self.bounds[:-1]
-        valid = valid_of(values)
-        known = np.ones(len(values), np.bool_) if valid is None else valid
-        counts = np.add.reduceat(known.astype(np.int64), begins) if len(begins) else np.zeros(0, np.int64)
-        if reference.function == "count":
-            return pa.array(counts)
-        if reference.function in ("min", "max") and kind_of(values.type) in ("decimal", "string"):
-            return self._sorted_extreme(reference, values, counts).cast(kind)
-        if pa.types.is_decimal(values.type):
-            values = reals_of_decimals(values)
-        data = numbers_of(values)
-        if reference.function in ("min", "max"):
-            found = _extremes(reference.function, data, known, begins)
-            return pa.array(found, mask=counts == 0).cast(_storage(kind)).view(kind)
-        data = np.where(known, data, data.dtype.type(0))
-        if data.dtype.kind == "f":
-            total: NDArray[Any] = np.empty(begins.size, np.float64)
-            added_in_order(data.astype(np.float64), begins, total)
-            if reference.function == "avg":
-                total /= np.maximum(counts, 1)
-        else:
-            high, low = _exact_sums(data, begins)
-            total = _means(high, low, counts) if reference.function == "avg" else _whole(high, low, str(reference))
-        return pa.array(total, kind, mask=counts == 0)
-
-    def _sorted_extreme(self, reference: Aggregate, values: pa.Array, counts: I64) -> pa.Array:
-        """Decimals and strings have no NumPy form: sorted within their matches, the first or the last that is not NULL."""
-        match = np.repeat(np.arange(counts.size), np.diff(self.bounds))
-        order = pc.sort_indices(
-            pa.table({"match": match, "value": values}), [("match", "ascending"), ("value", "ascending")]
-        )
-        at = self.bounds[:-1] + (0 if reference.function == "min" else np.maximum(counts, 1) - 1)
-        return values.take(order.take(pa.array(at)))
-
-    def _distinct(self, values: pa.Array) -> pa.Array:
-        """How many different values there are in each match, NULL left out."""
-        numbers = KeyTable([values.type]).ids([values])
-        match = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))[numbers >= 0]
-        pairs = np.unique(match * (len(values) + 1) + numbers[numbers >= 0])
-        return pa.array(np.bincount(pairs // (len(values) + 1), minlength=len(self.bounds) - 1))
+def _value(reference: Reference, held: Segments, found: Matches, rows: Rows, kind: pa.DataType) -> pa.Array:
+    """What a reference means in each match; where one lacks the variable, its value is NULL, its number 0, its list empty."""
+    if isinstance(reference, Length) or reference.attribute is None:
+        return pa.array(held.sizes)
+    positions = found.position[held.path]
+    if isinstance(reference, Element):
+        at = held.end - 1 if reference.index is Index.LAST else held.begin
+        there = held.end > held.begin
+        one = _taken(rows, positions[at[there]], reference.attribute)
+        return one if there.all() else taken(one, np.where(there, np.cumsum(there) - 1, -1))
+    values = _taken(rows, positions, reference.attribute)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if reference.function == LIST:
+        return held.lists(values, kind)
+    known = known_of(values)
+    if reference.function == DISTINCT:
+        return pa.array(held.counts(known & held.first_of_equal([values])))
+    counts = held.counts(known)
+    if reference.function == "count":
+        return pa.array(counts)
+    if reference.function in ("min", "max"):
+        return held.extreme(values, greatest=reference.function == "max", nan_wins=True).cast(kind)
+    if pa.types.is_decimal(values.type):
+        values = reals_of_decimals(values)
+    data = numbers_of(values)
+    if data.dtype.kind == "f":
+        total: NDArray[Any] = held.real_sums(data, known)
+        if reference.function == "avg":
+            total /= np.maximum(counts, 1)
+    else:
+        high, low = held.whole_sums(data, known)
+        total = _means(high, low, counts) if reference.function == "avg" else _whole(high, low, str(reference))
+    return pa.array(total, kind, mask=counts == 0)
 
 
-def _storage(kind: pa.DataType) -> pa.DataType:
-    """The integer or real type with the bits of another one."""
-    if pa.types.is_temporal(kind):
-        return pa.int32() if kind.bit_width == 32 else pa.int64()
-    return kind
-
-
-def _extremes(function: str, data: NDArray[Any], known: NDArray[np.bool_], begins: I64) -> NDArray[Any]:
-    if not begins.size:
-        return data[:0]
-    least, most = (-np.inf, np.inf) if data.dtype.kind == "f" else (np.iinfo(data.dtype).min, np.iinfo(data.dtype).max)
-    neutral = most if function == "min" else least
-    ufunc = np.minimum if function == "min" else np.maximum
-    found: NDArray[Any] = ufunc.reduceat(np.where(known, data, data.dtype.type(neutral)), begins)
-    return found
-
-
-def _exact_sums(data: NDArray[Any], begins: I64) -> tuple[I64, I64]:
-    """Sums of segments of integers, as ``high · 2^32 + low`` with ``low`` in [0, 2^32): exact up to 2^31 events each."""
-    if not begins.size:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    data = data if data.dtype == np.uint64 else data.astype(np.int64)
-    low = np.add.reduceat((data & data.dtype.type(_LOW)).astype(np.int64), begins)
-    high = np.add.reduceat((data >> data.dtype.type(32)).astype(np.int64), begins)
-    return high + (low >> 32), low & _LOW
+def _taken(rows: Rows, positions: I64, attribute: str) -> pa.Array:
+    column = rows.take(positions, [attribute]).column(0).combine_chunks()
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
 
 
 def _whole(high: I64, low: I64, what: str) -> I64:
@@ -218,14 +135,3 @@ def _means(high: I64, low: I64, counts: I64) -> NDArray[np.float64]:
     for k in np.flatnonzero((high < -(1 << 21)) | (high >= 1 << 21)):
         found[k] = ((int(high[k]) << 32) + int(low[k])) / int(counts[k])
     return found
-
-
-@jit
-def added_in_order(values: NDArray[np.float64], begins: I64, total: NDArray[np.float64]) -> None:
-    """Sums of segments from left to right, as running sums add; NumPy adds in another order. O(values)."""
-    for k in range(begins.size):
-        end = begins[k + 1] if k + 1 < begins.size else values.size
-        found = 0.0
-        for at in range(begins[k], end):
-            found += values[at]
-        total[k] = found
