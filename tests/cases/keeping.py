@@ -14,7 +14,7 @@ from stretto.engines.programs import NfabProgram
 from stretto.events import Schema
 from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import AnyBound, BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume
 from tests.cases import ceql, sase
@@ -113,7 +113,7 @@ def _cuts(choose: random.Random, size: int) -> list[int]:
     return sorted(choose.sample(range(size + 1), choose.choice([0, 1, 2]))) if size > 1 else []
 
 
-def _expected(bound: BoundQuery | BoundSase, events: pa.Table) -> list[tuple[int, int, tuple[int, ...], Any]]:
+def _expected(bound: AnyBound, events: pa.Table) -> list[tuple[int, int, tuple[int, ...], Any]]:
     if isinstance(bound, BoundSase):
         return [(m.start, m.end, tuple(sorted(m.positions)), m.bindings) for m in evaluate_sase(bound, events)]
     return [(m.start, m.end, tuple(sorted(m.positions)), None) for m in evaluate(bound, events)]

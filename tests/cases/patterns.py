@@ -14,7 +14,6 @@ import pyarrow as pa
 
 import stretto
 from stretto.matching.executors.row_pattern import read_clause
-from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.row_pattern import RowQuery
 from stretto.query.totals import Extent
@@ -783,7 +782,7 @@ def _compiled(text: str, schema: pa.Schema, options: dict[str, Any]) -> stretto.
 def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, options: dict[str, Any]) -> list[Row]:
     query = _compiled(text, events.schema, options)
     more = {"output": options["output"], "valuations": options["valuations"]}
-    told = query.parsed.told_keys if isinstance(query.parsed, EqlQuery) else ()
+    told = query.parsed.told_keys
     keys = dict.fromkeys(key for key in (*query.partition_by, *told) if key not in options["by"])
     rows, held = [], events.to_pylist()
     for row in stretto.match(query, events, **more).to_pylist():

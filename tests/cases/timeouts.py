@@ -17,7 +17,7 @@ from stretto.events import Schema
 from stretto.frame import Section
 from stretto.languages.ceql import parse
 from stretto.matching.api.matcher import Matcher
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import AnyBound
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Consume
 from tests.cases import ceql, sase, variants
@@ -125,19 +125,19 @@ def check(one: Case, seed: int = 0) -> int:
     return len(wanted)
 
 
-def _matches(query: BoundQuery | BoundSase, events: pa.Table) -> list[Any]:
+def _matches(query: AnyBound, events: pa.Table) -> list[Any]:
     """What is known of each match, sorted."""
     if isinstance(query, BoundSase):
         return sorted(match.bindings for match in evaluate_sase(query, events))
     return sorted((match.start, tuple(sorted(match.positions))) for match in evaluate(query, events))
 
 
-def _known(query: BoundQuery | BoundSase, row: Row) -> Any:
+def _known(query: AnyBound, row: Row) -> Any:
     """What is known of the match of a row: which variable holds which event is not a complex event's to say."""
     return row[4] if isinstance(query, BoundSase) else (row[0], row[3])
 
 
-def _punctuation(one: Case, query: BoundQuery | BoundSase, choose: random.Random) -> int | float | None:
+def _punctuation(one: Case, query: AnyBound, choose: random.Random) -> int | float | None:
     """A time from the last event on; or none."""
     window, time = query.window, query.schema.time
     if window is None or time is None or window.attribute != time or not one.events.num_rows or choose.random() < 0.3:
@@ -148,7 +148,7 @@ def _punctuation(one: Case, query: BoundQuery | BoundSase, choose: random.Random
 
 def _found(
     one: Case,
-    query: BoundQuery | BoundSase,
+    query: AnyBound,
     cuts: Sequence[int],
     until: int | float | None,
     *,
@@ -173,7 +173,7 @@ def _found(
     return found + [(table.num_rows, row) for piece in run.finish() for row in _rows(piece, program.marks, query)]
 
 
-def _rows(piece: Matches, marks: Sequence[frozenset[str]], query: BoundQuery | BoundSase) -> Iterator[Row]:
+def _rows(piece: Matches, marks: Sequence[frozenset[str]], query: AnyBound) -> Iterator[Row]:
     names = [name for name, _ in query.selected]
     if isinstance(query, BoundSase):
         names = [one.variable for one in query.parsed.positive]

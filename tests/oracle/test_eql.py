@@ -44,5 +44,5 @@ def test_pipes() -> None:
         if output == "events":
             first = [row["e1"][0]["t"] for row in table.to_pylist()]
             assert first == [case.events.column("t")[one.rows[0]].as_py() for one in wanted], f"seed {seed}\n{query}"
-        found += len(wanted) > 1 and bound.eql.mode is not Mode.EVENT
+        found += len(wanted) > 1 and bound.parsed.mode is not Mode.EVENT
     assert found > number // 15

@@ -49,7 +49,7 @@ def evaluate_eql(query: BoundEql, events: pa.Table) -> list[EqlMatch]:
     A missing event at the end is decided by the rows that there are.
     """
     found = _Stream(query, events.to_pylist())
-    match query.eql.mode:
+    match query.parsed.mode:
         case Mode.SAMPLE:
             matches = found.samples()
         case Mode.JOIN:
@@ -95,14 +95,14 @@ class _Stream:
 
     def __init__(self, query: BoundEql, rows: Sequence[Row]) -> None:
         self.query, self.rows = query, rows
-        steps, asked = query.eql.stages, query.step_conditions
+        steps, asked = query.parsed.stages, query.conditions
         self.keys = {
             step.variable: {
                 at: key
                 for at, row in enumerate(rows)
                 if self._is(step, row, condition) and (key := _key(step, row)) is not None
             }
-            for step, condition in zip(query.eql.whole, asked, strict=True)
+            for step, condition in zip(query.parsed.whole, asked, strict=True)
         }
         self.come = [step for step in steps if not step.missing]
         self.missing = [

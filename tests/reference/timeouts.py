@@ -21,7 +21,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from stretto.query import algebra as a
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import AnyBound, BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.query import Strategy
 from stretto.query.sase import Component, Part, places
@@ -58,9 +58,7 @@ class _Partial:
     bindings: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def evaluate_timeouts(
-    query: BoundQuery | BoundSase, events: pa.Table, until: int | float | None = None
-) -> list[Timeout]:
+def evaluate_timeouts(query: AnyBound, events: pa.Table, until: int | float | None = None) -> list[Timeout]:
     """Every timeout over a table whose rows are in stream order, by the event that closes the window, then by first event.
 
     ``until``: after all rows, no event before this time will come.
@@ -248,7 +246,7 @@ def _of_ceql(query: BoundQuery, rows: Rows, members: Sequence[int]) -> dict[int,
 
 
 def _closing(
-    query: BoundQuery | BoundSase,
+    query: AnyBound,
     rows: Rows,
     members: Sequence[int],
     clock: Sequence[int],
@@ -270,19 +268,19 @@ def _closing(
     return None
 
 
-def _last_time(query: BoundQuery | BoundSase, event: Mapping[str, Any]) -> int | float | None:
+def _last_time(query: AnyBound, event: Mapping[str, Any]) -> int | float | None:
     assert query.window is not None
     return None if query.window.attribute is None else measure(query, event) + query.window.size
 
 
-def _has_time(query: BoundQuery | BoundSase, event: Mapping[str, Any]) -> bool:
+def _has_time(query: AnyBound, event: Mapping[str, Any]) -> bool:
     """Whether an event moves time on: of any type, stream or key, or without one, if it has what the window measures."""
     assert query.window is not None
     name = query.window.attribute
     return name is not None and event[name] is not None
 
 
-def measure(query: BoundQuery | BoundSase, event: Mapping[str, Any]) -> int | float:
+def measure(query: AnyBound, event: Mapping[str, Any]) -> int | float:
     """The attribute that the window measures."""
     # It reads schema and window, which both kinds of queries have.
     return sase.measure(cast(BoundSase, query), event)

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.query.evaluate import Beyond, bounded
-from stretto.query.passes.bind import BoundQuery, number
+from stretto.query.passes.bind import AnyBound, number
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundBest, BoundScope, BoundTotal, BoundTotals, Panes
 from stretto.query.totals import Extent, Function
@@ -70,7 +70,7 @@ class Part:
 # ---- Rows
 
 
-def total_rows(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: bool = False) -> list[dict[str, Any]]:
+def total_rows(query: AnyBound, events: pa.Table, *, valuations: bool = False) -> list[dict[str, Any]]:
     """The rows of a query that counts and sums, by window or event, over a table whose rows are in stream order.
 
     Where windows measure time, ``window_start`` and ``window_end`` are in the units of the bound query.
@@ -85,7 +85,7 @@ def total_rows(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: b
     return rows_of(query, parts(query, events, valuations=valuations), events.to_pylist())
 
 
-def rows_of(query: BoundQuery | BoundSase, found: Sequence[Part], rows: Sequence[Event]) -> list[dict[str, Any]]:
+def rows_of(query: AnyBound, found: Sequence[Part], rows: Sequence[Event]) -> list[dict[str, Any]]:
     """The rows of what is counted and added up, of matches by window or event and by group; ``rows`` are the events."""
     asked = query.asked
     assert isinstance(asked, BoundTotals)
@@ -113,7 +113,7 @@ def _place(part: Part, scope: BoundScope) -> dict[str, int]:
             return {}
 
 
-def best_of(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: bool = False) -> list[Part]:
+def best_of(query: AnyBound, events: pa.Table, *, valuations: bool = False) -> list[Part]:
     """The best matches of each window or event and of each group, in the order of their rank, as :func:`total_rows` raises."""
     asked = query.asked
     assert isinstance(asked, BoundBest)
@@ -162,12 +162,12 @@ def score(asked: BoundBest, match: Listed, rows: Sequence[Event]) -> int | float
 # ---- What a row is made of
 
 
-def parts(query: BoundQuery | BoundSase, events: pa.Table, *, valuations: bool) -> list[Part]:
+def parts(query: AnyBound, events: pa.Table, *, valuations: bool) -> list[Part]:
     """All matches, by window or event and by group."""
     return parts_of(query, listed(query, events, _variables(query), valuations=valuations), events.to_pylist())
 
 
-def parts_of(query: BoundQuery | BoundSase, matches: Iterable[Listed], rows: Sequence[Event]) -> list[Part]:
+def parts_of(query: AnyBound, matches: Iterable[Listed], rows: Sequence[Event]) -> list[Part]:
     """Matches by window or event and by group; ``rows`` are the events. :class:`Undecided` where a row has such a match."""
     assert query.asked is not None
     scope = query.asked.scope
@@ -182,7 +182,7 @@ def parts_of(query: BoundQuery | BoundSase, matches: Iterable[Listed], rows: Seq
     return sorted(found.values(), key=lambda part: part.place)
 
 
-def _variables(query: BoundQuery | BoundSase) -> set[str]:
+def _variables(query: AnyBound) -> set[str]:
     """The variables whose events are read."""
     asked = query.asked
     assert asked is not None
@@ -191,9 +191,7 @@ def _variables(query: BoundQuery | BoundSase) -> set[str]:
     return {name for name in named if name is not None}
 
 
-def listed(
-    query: BoundQuery | BoundSase, events: pa.Table, variables: Iterable[str], *, valuations: bool
-) -> Iterator[Listed]:
+def listed(query: AnyBound, events: pa.Table, variables: Iterable[str], *, valuations: bool) -> Iterator[Listed]:
     """Every match; where WITHIN is the size of windows, whatever its length."""
     assert query.asked is not None
     if query.asked.scope.extent is Extent.WINDOW:
@@ -225,9 +223,7 @@ def _held(bindings: Iterable[tuple[str, int]]) -> Held:
     return lambda name: frozenset(found.get(name, ()))
 
 
-def _group_value(
-    variable: str | None, attribute: str, query: BoundQuery | BoundSase, match: Listed, rows: Sequence[Event]
-) -> Any:
+def _group_value(variable: str | None, attribute: str, query: AnyBound, match: Listed, rows: Sequence[Event]) -> Any:
     """A key of the partition, or the attribute of the one event of a variable; NULL where a match lacks it."""
     if variable is None:
         row = rows[match.start]
@@ -242,9 +238,7 @@ def _same(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and value != value else value
 
 
-def _places(
-    query: BoundQuery | BoundSase, scope: BoundScope, match: Listed, rows: Sequence[Event]
-) -> Iterable[tuple[int, ...]]:
+def _places(query: AnyBound, scope: BoundScope, match: Listed, rows: Sequence[Event]) -> Iterable[tuple[int, ...]]:
     """Of which rows a match is part: that of its last event, or those of all windows around it."""
     if scope.extent is not Extent.WINDOW:
         return [(match.end,)] if scope.extent is Extent.EVENT else [()]
@@ -255,7 +249,7 @@ def _places(
     return [(k * panes.slide,) for k in range(first, low // panes.slide + 1)]
 
 
-def _measured(query: BoundQuery | BoundSase, panes: Panes, row: int, rows: Sequence[Event]) -> int:
+def _measured(query: AnyBound, panes: Panes, row: int, rows: Sequence[Event]) -> int:
     if panes.attribute is not None:
         return int(number(rows[row][panes.attribute], query, panes.attribute))
     own = sase.substreams(query, rows) if isinstance(query, BoundSase) else ceql.substreams(query, rows)

@@ -24,14 +24,14 @@ from stretto.query.constraints.model import Constraint, Kind, Step
 from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
 from stretto.query.evaluate_sase import failing, holds_in
-from stretto.query.passes.bind import BoundQuery, bind_window, in_words, number, typed_filter
+from stretto.query.passes.bind import AnyBound, BoundQuery, bind_window, in_words, number, typed_filter
 from stretto.query.passes.bind_eql import BoundEql, typed_condition
 from stretto.query.passes.bind_sase import BoundSase, clock_of
 from stretto.query.sase import Component, Element, Index, Selection
 from stretto.query.typing import Clock, typed
 from stretto.query.windows import BoundWindow, Window
 
-Bound = BoundQuery | BoundSase
+Bound = AnyBound
 
 #: Events around a match that are looked at, those whose rows are given, and those that are named.
 MOST_BETWEEN, GIVEN, NAMED = 1 << 20, 1000, 3
@@ -352,10 +352,7 @@ class Witness:
                     if isinstance(part, a.Not) and part.body is what:
                         return _held_by(parts[:at], found), _held_by(parts[at + 1 :], found)
             return set(), set()
-        every: Sequence[Stage | Component] = (
-            bound.eql.stages if isinstance(bound, BoundEql) else bound.parsed.components
-        )
-        names = [other.variable for other in every]
+        names = [next(iter(other.labels)) for other in bound.plan.positions]
         place = names.index(what.variable)
         before, behind = (
             {row for name in own for row in found.held.get(name, ())} for own in (names[:place], names[place + 1 :])
@@ -392,7 +389,7 @@ class Witness:
         event, bound = self.event(at), self.bound
         if isinstance(bound, BoundEql):
             step = one.what
-            first = next(stage for stage in bound.eql.stages if not stage.missing)
+            first = next(stage for stage in bound.parsed.stages if not stage.missing)
             mine = self.event(found.held[first.variable][0]) if first.variable in found.held else {}
             same = all(
                 event.get(own.name) == mine.get(other.name) for own, other in zip(step.keys, first.keys, strict=True)
@@ -444,7 +441,7 @@ class Witness:
     def _key_names(self, one: Constraint, found: Found) -> list[tuple[int, str]]:
         """Each event of a match with the attribute that is its key."""
         if isinstance(self.bound, BoundEql):
-            stages = [stage for stage in self.bound.eql.stages if not stage.missing]
+            stages = [stage for stage in self.bound.parsed.stages if not stage.missing]
             return sorted(
                 (at, stage.keys[one.what].name) for stage in stages for at in found.held.get(stage.variable, ())
             )

@@ -47,7 +47,7 @@ from stretto.errors import QueryError, Span, placed
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Field
 from stretto.query.afa import Kind as ArcKind
-from stretto.query.passes.bind import BoundQuery, measure
+from stretto.query.passes.bind import AnyBound, measure
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.plain import plain
 from stretto.query.sase import Aggregate, Component, Element, Index, Length, Range, Selection
@@ -423,7 +423,7 @@ class _Compiler:
 # ---- What no AFA does
 
 
-def window_of(query: BoundSase | BoundQuery) -> int | None:
+def window_of(query: AnyBound) -> int | None:
     """The window in ticks of the time attribute: an event contributes to those up to and including ``size`` later."""
     time = query.time
     parsed = query.parsed.window

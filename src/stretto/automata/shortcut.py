@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import replace
-from typing import overload
+from typing import NamedTuple, overload
 
-from stretto.automata.nfab import MODES, Edge, Nfab, own_index
+from stretto.automata.nfab import MODES, Edge, Nfab, build, own_index
 from stretto.query.algebra import As, Atom, Filter, Not, Or, Pattern, Plus, Project, Repeat, Sequence
+from stretto.query.eql import Mode
 from stretto.query.passes import rewrite
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import AnyBound, BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
+from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.plain import plain
 from stretto.query.query import ParsedQuery, Strategy
 from stretto.query.sase import (
@@ -31,6 +33,9 @@ from stretto.query.sase import (
 
 #: Before each variable: in CEQL's formulas a type is a variable, too, and SASE+ may give a variable the name of a type.
 OWN = "\0"
+
+#: Why EQL does not run on the engines of other languages.
+NO_EQL = "it selects events as its own language does, where each partial match goes on by itself"
 
 #: A pattern that has more events when it is counted out keeps its runs, which count.
 MOST_EVENTS = 500
@@ -77,19 +82,48 @@ def as_core(nfab: Nfab) -> BoundQuery:
         limit=query.parsed.limit,
         language="sase",
     )
-    return BoundQuery(parsed, query.schema, rewritten, query.window, query.selected, query.time)
+    return BoundQuery(parsed, query.schema, query.window, query.time, rewritten, query.selected)
 
 
 def of_one_event(query: BoundEql) -> BoundQuery:
     """Write an EQL query of single events of a category for the tECS engine, on events of one stream."""
-    (step,) = query.eql.stages
+    (step,) = query.parsed.stages
     assert step.category is not None
     name = OWN + step.variable
-    rewritten = rewrite(
-        Project(Filter(As(Atom(step.category), name), name, query.step_conditions[0]), frozenset({name}))
-    )
+    rewritten = rewrite(Project(Filter(As(Atom(step.category), name), name, query.conditions[0]), frozenset({name})))
     parsed = ParsedQuery(query.parsed.text, Strategy.ALL, None, query.parsed.streams, rewritten, language="sase")
-    return BoundQuery(parsed, query.schema, rewritten, None, query.selected, query.time)
+    return BoundQuery(parsed, query.schema, None, query.time, rewritten, query.selected)
+
+
+def why_not_event(query: BoundEql) -> str:
+    """Why an EQL query is not one of single events that tECS finds, in words; empty when it is."""
+    if query.parsed.mode is not Mode.EVENT:
+        return NO_EQL
+    if query.parsed.stages[0].category is None:
+        return "it tells events by their types, and this query takes every category"
+    return "" if query.schema.stream is None else "events of several streams are told apart by types only"
+
+
+class Core(NamedTuple):
+    """A query as the automata of CORE run it, ``None`` with the reason where they do not."""
+
+    query: BoundQuery | None
+    why_not: str = ""
+
+
+def core_of(query: AnyBound) -> Core:
+    """Write a query without gaps for the automata of CORE."""
+    match query:
+        case BoundSase():
+            nfab = build(query)
+            why = why_not(nfab)
+            return Core(None, why) if why else Core(as_core(nfab))
+        case BoundEql():
+            why = why_not_event(query)
+            return Core(None, why) if why else Core(of_one_event(query))
+        case BoundQuery():
+            return Core(query)
+    raise AssertionError(query)
 
 
 def _asked(nfab: Nfab) -> set[Selection]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from stretto.automata.nfab import build
-from stretto.automata.shortcut import OWN, as_core, of_one_event, why_not
+from stretto.automata.shortcut import NO_EQL, OWN, core_of
 from stretto.engines.programs import LatestProgram, NfabProgram, Program, TimedProgram, TotalsProgram
 from stretto.errors import LimitError, OptionError, QueryError
-from stretto.query.algebra import is_timed
-from stretto.query.eql import Mode
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import AnyBound, BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
-from stretto.query.query import ParsedQuery, Strategy
+from stretto.query.query import AnyQuery, Strategy
 from stretto.query.totals import Extent, Totals
 from stretto.query.typing import kind_of
 
@@ -52,98 +49,137 @@ _NO_GAPS = "it keeps the events of the window, for gaps, windows inside and NOT 
 _NO_CEQL = "it runs CEQL, where conditions relate events only by equal keys and by how far apart they are"
 
 
-def why_not_event(query: BoundEql) -> str:
-    """Why an EQL query does not run on tECS, in words; empty when it does."""
-    if query.eql.mode is not Mode.EVENT:
-        return _NO_EQL
-    if query.eql.stages[0].category is None:
-        return "it tells events by their types, and this query takes every category"
-    return "" if query.schema.stream is None else "events of several streams are told apart by types only"
-
-
 #: Why EQL has an engine of its own.
 _WHY_LATEST = "of each key it holds the latest partial match at each step, which is what sequences of EQL are"
 _NO_STEPS = "it holds partial matches, and an event alone has none"
-_NO_EQL = "it selects events as its own language does, where each partial match goes on by itself"
 
 #: Why a query that needs no registers does not run on the engine that has them.
 _NO_REGISTERS = "it has a run for each partial match, with registers that no condition of this query needs"
 
+#: Why a query over events in order does not run on the operator that takes its output back.
+_NO_REVISIONS = "it keeps what it needs to take output back, which events in order never ask for"
 
-def choose(query: ParsedQuery | BoundSase) -> Choice:
+
+def _why_sase_not_afa(query: BoundSase) -> str:
+    if query.time is None:
+        return "it puts events in the order of a time column, and none is named"
+    from stretto.automata.sase_afa import sase_afa
+
+    try:
+        sase_afa(query)
+    except QueryError as error:
+        return error.message
+    except LimitError as error:
+        return str(error).splitlines()[0]
+    return f"{_NO_REVISIONS}; with speculation= it runs this query"
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """The engine of a language's queries that are not written for tECS, and why; ``others``: why none of the others is.
+
+    ``in_core`` is for those of its queries that are: why they run on tECS, and why not elsewhere.
+    """
+
+    name: str
+    program: Callable[..., Any]
+    why: str
+    others: dict[str, str]
+    in_core: tuple[str, dict[str, str]]
+    why_not_afa: Callable[[Any], str]
+
+
+#: The engines of languages whose queries need more than the automata of CORE, by what is bound.
+_ENGINES: Mapping[type, _Engine] = {
+    BoundSase: _Engine(
+        "nfab",
+        NfabProgram,
+        "a run for each partial match, with what later events are compared with in registers",
+        {"timed": _NO_CEQL},
+        ("", {"nfab": _NO_REGISTERS, "timed": _NO_GAPS}),
+        _why_sase_not_afa,
+    ),
+    BoundEql: _Engine(
+        "latest",
+        LatestProgram,
+        _WHY_LATEST,
+        dict.fromkeys(("nfab", "timed"), NO_EQL),
+        (
+            "it asks single events, of which nothing is kept",
+            dict.fromkeys(("nfab", "timed"), _NO_REGISTERS) | {"latest": _NO_STEPS},
+        ),
+        lambda query: NO_EQL,
+    ),
+}
+
+
+def choose(parsed: AnyQuery, bound: AnyBound | None = None) -> Choice:
     """The engine of a query over events in order: conditions on single events and equality of attributes need no more than tECS.
+
+    ``bound`` may be ``None`` for CEQL.
 
     >>> from stretto.languages.ceql import parse
     >>> choose(parse("SELECT * FROM S WHERE A; B")).engine
     'tecs'
     """
-    parsed = query if isinstance(query, ParsedQuery) else query.parsed
     if isinstance(parsed.asked, Totals):
-        return _totals(query)
-    if isinstance(query, ParsedQuery) and query.needs_times:
-        return _timed(query)
-    if isinstance(query, BoundEql):
-        why = why_not_event(query)
-        if why:
-            return Choice("latest", _WHY_LATEST, {"tecs": why} | dict.fromkeys(("nfab", "timed", "afa"), _NO_EQL))
-        others = dict.fromkeys(("nfab", "timed"), _NO_REGISTERS) | {"latest": _NO_STEPS, "afa": _NO_EQL}
-        return Choice("tecs", "it asks single events, of which nothing is kept", others)
-    others = {"nfab": _NO_REGISTERS, "timed": _NO_GAPS, "afa": _why_not_afa(query)}
-    if isinstance(query, BoundSase):
-        why = why_not(build(query))
-        if why:
-            runs = "a run for each partial match, with what later events are compared with in registers"
-            return Choice("nfab", runs, {"tecs": why, "timed": _NO_CEQL, "afa": others["afa"]})
-    word = "PARTITION BY"
-    if isinstance(query, BoundSase):
-        word = "equalities" if query.parsed.implied else "equivalence test"
+        return _totals(parsed, bound)
+    own = _ENGINES.get(type(bound))
+    afa = {"afa": _NO_REVISIONS if own is None else own.why_not_afa(bound)}
+    if parsed.needs_times:
+        return _timed(parsed, afa)
+    why_not = "" if bound is None else core_of(bound).why_not
+    if own is not None and why_not:
+        return Choice(own.name, own.why, {"tecs": why_not} | own.others | afa)
+    why, others = ("", {"nfab": _NO_REGISTERS, "timed": _NO_GAPS}) if own is None else own.in_core
     relation = "no condition relates events"
-    if query.partition_by:
-        relation = f"conditions relate events only by equal {', '.join(query.partition_by)} ({word})"
-    return Choice("tecs", f"{relation}: constant time per event whatever the window, output-linear delay", others)
+    if parsed.partition_by:
+        relation = f"conditions relate events only by equal {', '.join(parsed.partition_by)} ({parsed.equality})"
+    return Choice(
+        "tecs", why or f"{relation}: constant time per event whatever the window, output-linear delay", others | afa
+    )
 
 
-def _totals(query: ParsedQuery | BoundSase) -> Choice:
+def _totals(parsed: AnyQuery, bound: AnyBound | None) -> Choice:
     others = dict.fromkeys(("tecs", "nfab", "timed", "afa"), "it lists matches, of which there may be 2ⁿ")
-    why_none = why_not_added_up(query) if isinstance(query, BoundSase) else ""
+    why_none = "" if bound is None else why_not_added_up(bound)
     if why_none:
         return Choice("none", "what it asks of all matches cannot be added up unlisted", {"totals": why_none} | others)
-    if isinstance(query, ParsedQuery) and query.needs_times:
+    if parsed.needs_times:
         del others["timed"]
         why = (
             "gaps, windows inside and NOT at an end are decided match by match, of which each is added up and forgotten"
         )
         held = "its states hold partial matches by their start, and do not know when the rest was"
         return Choice("timed", why, {"totals": held} | others)
-    why = "each state has the number of its partial matches and what they add up to, by start; no match is listed"
-    if isinstance(query, BoundSase) and (why_runs := why_not(build(query))):
+    why_runs = "" if bound is None else core_of(bound).why_not
+    if why_runs:
         del others["nfab"]
         why = "the lists of runs that it merges have what the matches in them add up to; no match is listed"
-        if build(query).negations:
+        if bound is not None and bound.plan.negates:
             why = "negations are decided match by match, of which each is added up and forgotten"
         return Choice("nfab", why, {"totals": why_runs} | others)
+    why = "each state has the number of its partial matches and what they add up to, by start; no match is listed"
     return Choice("totals", why, others)
 
 
-def why_not_added_up(query: BoundQuery | BoundSase) -> str:
+def why_not_added_up(query: AnyBound) -> str:
     """Why what a query asks of all matches is not added up, in words; empty when it is."""
-    if isinstance(query, BoundQuery):
-        return _windows_of_keys(query, listed=query.parsed.needs_times)
-    nfab, asked = build(query), query.asked
-    if why := _windows_of_keys(query, listed=bool(why_not(nfab))):
+    runs = "" if query.parsed.needs_times else core_of(query).why_not
+    why = _windows_of_keys(query, listed=query.parsed.needs_times or bool(runs))
+    if why or not runs or not isinstance(query.asked, BoundTotals):
         return why
-    if not why_not(nfab) or not isinstance(asked, BoundTotals):
-        return ""
-    if asked.scope.extent is not Extent.TABLE and any(pair.component.only for pair in nfab.pairs):
+    scope = query.asked.scope
+    if scope.extent is not Extent.TABLE and any(one.only for one in query.plan.endings):
         return "with UNTIL … ONLY a match ends before the event that completes it: leave out EVERY"
-    for one in () if nfab.negations else asked.scope.groups:
+    for one in () if query.plan.negates else scope.groups:
         kind = query.schema.attributes[one.attribute]
         if one.variable is not None and (kind_of(kind) == "other" or pa.types.is_uint64(kind)):
             return f"GROUP BY {one.variable}.{one.attribute} compares {kind} between events: group by another type"
     return ""
 
 
-def _windows_of_keys(query: BoundQuery | BoundSase, *, listed: bool) -> str:
+def _windows_of_keys(query: AnyBound, *, listed: bool) -> str:
     """Why windows of the events of each key cannot be had, in words; empty when they can, or there are none.
 
     ``listed``: matches are found by runs, or one by one.
@@ -157,15 +193,15 @@ def _windows_of_keys(query: BoundQuery | BoundSase, *, listed: bool) -> str:
     if groups != {(None, name) for name in query.partition_by}:
         return f"{told}: leave GROUP BY out, so that each key is a group"
     if listed:
-        why = "conditions between events" if isinstance(query, BoundSase) else "gaps, windows inside and NOT at an end"
+        why = "gaps, windows inside and NOT at an end" if query.parsed.needs_times else "conditions between events"
         return f"{told}, and with {why} matches are not held by window: write windows of time, or EVERY EVENT"
     return ""
 
 
-def _timed(query: ParsedQuery) -> Choice:
+def _timed(query: AnyQuery, afa: dict[str, str]) -> Choice:
     """The engine of gaps, of windows inside a formula, and of what must not come at its ends."""
     runs = "it has a run for each partial match, of which there may be 2ⁿ for n events"
-    if is_timed(query.pattern):
+    if any(query.spans):
         what = "the formula says how far apart events are"
         others = {
             "tecs": f"it knows of a partial match only when it began, and {what}",
@@ -174,8 +210,7 @@ def _timed(query: ParsedQuery) -> Choice:
     else:
         what = "NOT stands at an end"
         others = {"tecs": f"it looks at the events between the first and the last one, and {what}", "nfab": runs}
-    others["afa"] = _why_not_afa(query)
-    return Choice("timed", f"{what}; a match is a path in the graph of the events of its window", others)
+    return Choice("timed", f"{what}; a match is a path in the graph of the events of its window", others | afa)
 
 
 def choose_ahead() -> Choice:
@@ -186,28 +221,11 @@ def choose_ahead() -> Choice:
     )
 
 
-def _why_not_afa(query: ParsedQuery | BoundSase) -> str:
-    """Why a query over events in order does not run on the operator that takes its output back."""
-    if not isinstance(query, BoundSase):
-        return "it keeps what it needs to take output back, which events in order never ask for"
-    if query.time is None:
-        return "it puts events in the order of a time column, and none is named"
-    from stretto.automata.sase_afa import sase_afa
-
-    try:
-        sase_afa(query)
-    except QueryError as error:
-        return error.message
-    except LimitError as error:
-        return str(error).splitlines()[0]
-    return "it keeps what it needs to take output back, which events in order never ask for; with speculation= it runs this query"
-
-
 #: Why one cannot be asked for all valuations of what is kept.
 NO_VALUATIONS = "KEEP and AFTER MATCH choose a complex event, not a valuation: leave out valuations="
 
 
-def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bool = False) -> AnyProgram:
+def program_for(query: AnyBound, *, valuations: bool, timeouts: bool = False) -> AnyProgram:
     """The compiled machine of a bound query.
 
     Raises
@@ -223,8 +241,6 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
         from stretto.engines.match_ops.timeouts import TimeoutProgram, refuse_timeouts
 
         refuse_timeouts(query.parsed)
-    if isinstance(query, BoundEql):
-        return _eql_program(query, valuations=valuations)
     if timeouts:
         return TimeoutProgram(_machine_for(query, valuations=valuations), query)
     keep = query.parsed.keep
@@ -232,36 +248,35 @@ def program_for(query: BoundQuery | BoundSase, *, valuations: bool, timeouts: bo
         return _machine_for(query, valuations=valuations)
     from stretto.engines.match_ops.after_match_skip import KeptProgram
 
-    if isinstance(query, BoundSase):
-        return KeptProgram(_one_by_one(query), keep, query.parsed.variables)
+    core, own = core_of(query).query, _ENGINES.get(type(query))
+    if own is not None:
+        return KeptProgram(_one_by_one(query, core, own), keep, query.parsed.variables)
     if valuations:
         raise OptionError(NO_VALUATIONS)
-    return KeptProgram(_machine_for(_one_an_interval(query), valuations=False), keep, ())
+    assert core is not None
+    return KeptProgram(_machine_for(_one_an_interval(core), valuations=False), keep, ())
 
 
-def _totals_program(
-    query: BoundQuery | BoundSase, totals: BoundTotals, *, valuations: bool
-) -> TotalsProgram | AddedProgram:
+def _totals_program(query: AnyBound, totals: BoundTotals, *, valuations: bool) -> TotalsProgram | AddedProgram:
     why = why_not_added_up(query)
     if why:
         raise OptionError(f"counts and sums over all matches cannot be had: {why}")
     from stretto.engines.match_ops.aggregate import AddedProgram
 
-    if isinstance(query, BoundQuery) and query.parsed.needs_times:
-        return AddedProgram(TimedProgram(query, valuations=valuations, told=totals.variables), totals)
-    if isinstance(query, BoundQuery):
-        return TotalsProgram(query, totals, valuations=valuations)
-    nfab = build(query)
-    if not why_not(nfab):
-        return TotalsProgram(as_core(nfab), totals, valuations=True, prefix=OWN)
-    groups = () if nfab.negations else totals.scope.groups
+    core, own = core_of(query).query, _ENGINES.get(type(query))
+    if core is not None and query.parsed.needs_times:
+        return AddedProgram(TimedProgram(core, valuations=valuations, told=totals.variables), totals)
+    if own is None:
+        assert core is not None
+        return TotalsProgram(core, totals, valuations=valuations)
+    if core is not None:
+        return TotalsProgram(core, totals, valuations=True, prefix=OWN)
+    groups = () if query.plan.negates else totals.scope.groups
     told = [(one.variable, one.attribute) for one in groups if one.variable is not None]
-    return AddedProgram(NfabProgram(query, told=told), totals)
+    return AddedProgram(own.program(query, told=told), totals)
 
 
-def _choosing(
-    query: BoundQuery | BoundSase, asked: BoundBest | BoundSample, *, valuations: bool, timeouts: bool
-) -> PickedProgram:
+def _choosing(query: AnyBound, asked: BoundBest | BoundSample, *, valuations: bool, timeouts: bool) -> PickedProgram:
     """The machine of a query that takes the best of its matches, or a sample, and what chooses them."""
     what = "ORDER BY … LIMIT" if isinstance(asked, BoundBest) else "SAMPLE"
     if timeouts:
@@ -274,8 +289,9 @@ def _choosing(
         )
     from stretto.engines.match_ops.top_k import PickedProgram
 
-    if isinstance(query, BoundQuery) and query.parsed.needs_times:
-        timed = TimedProgram(query, valuations=valuations, told=asked.variables)
+    core = core_of(query).query
+    if query.parsed.needs_times and core is not None:
+        timed = TimedProgram(core, valuations=valuations, told=asked.variables)
         return PickedProgram(timed, asked, query.tested)
     machine = _machine_for(query, valuations=valuations)
     program = PickedProgram(machine, asked, query.tested)
@@ -288,12 +304,6 @@ def _choosing(
     return program
 
 
-def _eql_program(query: BoundEql, *, valuations: bool) -> AnyProgram:
-    if valuations:
-        raise OptionError("valuations= are those of CEQL: a match of EQL has one event for each step, by name")
-    return LatestProgram(query) if why_not_event(query) else Program(of_one_event(query), valuations=True)
-
-
 def _one_an_interval(query: BoundQuery) -> BoundQuery:
     """The query that gives of each interval the complex event that is kept before others, alone.
 
@@ -304,22 +314,27 @@ def _one_an_interval(query: BoundQuery) -> BoundQuery:
     return replace(query, parsed=replace(query.parsed, strategy=Strategy.NEXT))
 
 
-def _one_by_one(query: BoundSase) -> _Listing:
+def _one_by_one(query: AnyBound, core: BoundQuery | None, own: _Engine) -> _Listing:
     """The machine of a SASE+ query of which one match is kept for each interval."""
-    nfab = build(query)
-    if why_not(nfab):
-        return NfabProgram(query)
-    core = as_core(nfab)
-    types: dict[str, set[str]] = {}
-    for pair in nfab.pairs:
-        types.setdefault(pair.component.variable, set()).update(pair.component.types)
+    if core is None:
+        listing: _Listing = own.program(query)
+        return listing
+    types: dict[frozenset[str], set[str]] = {}
+    for one in query.plan.held:
+        types.setdefault(one.labels, set()).update(one.types)
     if sum(map(len, types.values())) == len(set().union(*types.values())):  # an event's type tells its variable
         return Program(_one_an_interval(core))
     return Program(core, valuations=True)
 
 
-def _machine_for(query: BoundQuery | BoundSase, *, valuations: bool) -> _Listing:
-    if isinstance(query, BoundQuery):
-        return (TimedProgram if query.parsed.needs_times else Program)(query, valuations=valuations)
-    nfab = build(query)
-    return NfabProgram(query) if why_not(nfab) else Program(as_core(nfab), valuations=True)
+def _machine_for(query: AnyBound, *, valuations: bool) -> _Listing:
+    core, own = core_of(query).query, _ENGINES.get(type(query))
+    if valuations and own is not None and own.program is LatestProgram:
+        raise OptionError("valuations= are those of CEQL: a match of EQL has one event for each step, by name")
+    if core is None:
+        assert own is not None
+        listing: _Listing = own.program(query)
+        return listing
+    if query.parsed.needs_times:
+        return TimedProgram(core, valuations=valuations)
+    return Program(core, valuations=valuations or own is not None)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stretto.automata.cea import CEA, Transition
 from stretto.automata.nfab import Edge, Nfab, Pair
@@ -17,10 +18,8 @@ from stretto.errors import OptionError
 from stretto.explaining.sase import asked, ignored, proceeds
 from stretto.explaining.text import Compiled, automaton_of
 from stretto.query.eql import EqlQuery, Step
-from stretto.query.passes.bind import BoundQuery
-from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import ParsedQuery
-from stretto.query.sase import SaseQuery
+from stretto.query.passes.bind import AnyBound
+from stretto.query.query import AnyQuery, ParsedQuery
 from stretto.times import spoken
 
 #: On a dark ground.
@@ -93,7 +92,7 @@ class Drawing:
         return bundle
 
 
-def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, program: Compiled) -> Drawing:
+def draw(parsed: AnyQuery, bound: AnyBound | None, program: Compiled) -> Drawing:
     """Draw a query's automaton.
 
     A complex event automaton is drawn as in figure 3 of the CORE paper: • marks an event, ∘ skips it.
@@ -101,14 +100,20 @@ def draw(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, 
     An NFAb, which needs a schema, is drawn as in figure 2 of the SASE+ paper: begin and take edges in full lines, ignore edges
     dashed, proceed edges with an empty arrow; negated components are dotted boxes at the state that they stand before.
     """
-    if isinstance(parsed, EqlQuery):
-        return Drawing(_chain(parsed))
-    if isinstance(parsed, SaseQuery):
-        assert isinstance(bound, BoundSase)
-        return Drawing(_nfab(build_nfab(bound), _about(bound.parsed)))
-    found = automaton_of(parsed, None if bound is None else program)
-    below = _about(parsed)
-    return Drawing(_steps(found, below) if isinstance(found, Steps) else _dot(found, below))
+    return Drawing(_DRAWN[parsed.language](parsed, bound, program))
+
+
+def _automaton(parsed: ParsedQuery, bound: AnyBound | None, program: Compiled) -> str:
+    found, below = automaton_of(parsed, None if bound is None else program), _about(parsed)
+    return _steps(found, below) if isinstance(found, Steps) else _dot(found, below)
+
+
+#: How each language's automaton is drawn.
+_DRAWN: Mapping[str, Callable[[Any, Any, Compiled], str]] = {
+    "ceql": _automaton,
+    "sase": lambda _, bound, program: _nfab(build_nfab(bound), _about(bound.parsed)),
+    "eql": lambda parsed, bound, program: _chain(parsed),
+}
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ def caption(parts: Iterable[str]) -> list[str]:
     return [f'  label="{quoted(text, 160)}"; fontname="Helvetica"; fontsize=10;'] if text else []
 
 
-def about(query: ParsedQuery | SaseQuery) -> list[str]:
+def about(query: AnyQuery) -> list[str]:
     """Partition and window, in words."""
     by = [f"by {', '.join(query.partition_by)}"] if query.partition_by else []
     window = query.window
@@ -164,7 +169,7 @@ def about(query: ParsedQuery | SaseQuery) -> list[str]:
     return [*by, f"within {spoken(float(window.seconds or 0)) if plain else window}"]
 
 
-def _about(query: ParsedQuery | SaseQuery) -> list[str]:
+def _about(query: AnyQuery) -> list[str]:
     return caption(about(query))
 
 

@@ -17,8 +17,10 @@ _MODES = {
 }
 
 
-def explain_eql(parsed: EqlQuery, bound: BoundEql | None, program: Callable[[], Machine]) -> list[tuple[str, str]]:
-    """Write the parts of an explanation, title and text."""
+def explain_eql(
+    parsed: EqlQuery, bound: BoundEql | None, program: Callable[[], Machine], _: object
+) -> list[tuple[str, str]]:
+    """Write the parts of an explanation, title and text; none is like those of all languages."""
     sections = [
         ("query", parsed.text.strip()),
         ("steps", "\n".join(map(_step, parsed.stages))),
@@ -34,7 +36,7 @@ def explain_eql(parsed: EqlQuery, bound: BoundEql | None, program: Callable[[], 
     if bound is None:
         return sections
     program()
-    return [*sections, ("engine", str(choose(bound)))]
+    return [*sections, ("engine", str(choose(bound.parsed, bound)))]
 
 
 def _step(step: Step) -> str:
@@ -44,6 +46,6 @@ def _step(step: Step) -> str:
 
 
 def _conditions(parsed: EqlQuery, bound: BoundEql | None) -> Iterator[str]:
-    for step, asked in zip(parsed.whole, parsed.conditions if bound is None else bound.step_conditions, strict=True):
+    for step, asked in zip(parsed.whole, parsed.conditions if bound is None else bound.conditions, strict=True):
         if asked != p.And(()):
             yield f"{step.variable}: {asked}"

@@ -36,7 +36,7 @@ def explain_sase(
     sections += [*more, ("automaton", "\n".join(_states(nfab)))]
     found = kinds_of_non_determinism(nfab)
     sections.append(("splits", "; ".join(found) or "none: a run makes one move on an event"))
-    choice = choose(bound)
+    choice = choose(bound.parsed, bound)
     if choice.engine == "nfab":
         machine = program()
         assert isinstance(machine, NfabProgram)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from stretto.automata.cea import CEA, build
 from stretto.automata.steps import Steps, steps_of
@@ -13,12 +14,8 @@ from stretto.explaining.many import warning
 from stretto.explaining.sase import explain_sase
 from stretto.explaining.totals import asked_sections
 from stretto.query.algebra import Filter, walk
-from stretto.query.eql import EqlQuery
-from stretto.query.passes.bind import BoundQuery
-from stretto.query.passes.bind_eql import BoundEql
-from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import Consume, Keep, ParsedQuery, Skip, Strategy
-from stretto.query.sase import SaseQuery
+from stretto.query.passes.bind import AnyBound, BoundQuery
+from stretto.query.query import AnyQuery, Consume, Keep, ParsedQuery, Skip, Strategy
 
 #: Gives the machine of a query that has a schema; it is made when it is asked for.
 Compiled = Callable[[], Machine]
@@ -38,7 +35,7 @@ _CONSUME = {
 }
 
 
-def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None, program: Compiled) -> str:
+def explain(parsed: AnyQuery, bound: AnyBound | None, program: Compiled) -> str:
     """Say what a query means and how it runs, a paragraph a part: query, pattern, conditions, window, automaton, engine and why.
 
     ``bound`` is ``None`` for a query without a schema, and then no ``program`` is asked for.
@@ -49,14 +46,7 @@ def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | Non
         *(asked_sections(parsed) or [("output", _output(parsed))]),
     ]
     more += [] if parsed.keep is None else [("kept", _kept(parsed.keep, parsed))]
-    if isinstance(parsed, EqlQuery):
-        assert bound is None or isinstance(bound, BoundEql)
-        sections = explain_eql(parsed, bound, program)
-    elif isinstance(parsed, SaseQuery):
-        assert not isinstance(bound, BoundQuery)
-        sections = explain_sase(parsed, bound, program, more)
-    else:
-        sections = _core(parsed, bound, program, more)
+    sections = _SECTIONS[parsed.language](parsed, bound, program, more)
     if (many := warning(parsed)) is not None:
         sections.append(("warning", many))
     if bound is None:
@@ -65,10 +55,10 @@ def explain(parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | Non
 
 
 def _core(
-    parsed: ParsedQuery, bound: BoundQuery | BoundSase | None, program: Compiled, more: list[tuple[str, str]]
+    parsed: ParsedQuery, bound: BoundQuery | None, program: Compiled, more: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
     """CEQL: the formula and its automaton."""
-    pattern = bound.pattern if isinstance(bound, BoundQuery) else parsed.pattern
+    pattern = parsed.pattern if bound is None else bound.pattern
     if bound is None:
         described = [f"{node.variable}[{node.predicate}]" for node in walk(pattern) if isinstance(node, Filter)]
     else:
@@ -83,6 +73,14 @@ def _core(
         ("automaton", str(automaton) if isinstance(automaton, Steps) else _automaton(automaton, parsed)),
         ("engine", str(choose(parsed))),
     ]
+
+
+#: The parts in which each language is explained.
+_SECTIONS: Mapping[str, Callable[[Any, Any, Compiled, list[tuple[str, str]]], list[tuple[str, str]]]] = {
+    "ceql": _core,
+    "sase": explain_sase,
+    "eql": explain_eql,
+}
 
 
 def automaton_of(parsed: ParsedQuery, program: Compiled | None) -> CEA | Steps:
@@ -101,7 +99,7 @@ def section(title: str, body: str) -> str:
     return "\n".join([f"{title:<11}{first}", *(" " * 11 + line for line in rest)])
 
 
-def _partition(query: ParsedQuery | SaseQuery) -> str:
+def _partition(query: AnyQuery) -> str:
     if not query.partition_by:
         return "none: one stream"
     if query.implied:
@@ -111,7 +109,7 @@ def _partition(query: ParsedQuery | SaseQuery) -> str:
     return f"by {', '.join(query.partition_by)}; events where one of them is NULL are in no partition"
 
 
-def _window(query: ParsedQuery | SaseQuery) -> str:
+def _window(query: AnyQuery) -> str:
     window, slide = query.window, None if query.asked is None else query.asked.scope.slide
     if window is not None and slide is not None:
         measured = "positions" if window.events else window.attribute or "the stream's time"
@@ -125,7 +123,7 @@ def _window(query: ParsedQuery | SaseQuery) -> str:
     return f"end − start ≤ {size}, measured by {measured}"
 
 
-def _kept(keep: Keep, query: ParsedQuery | SaseQuery) -> str:
+def _kept(keep: Keep, query: AnyQuery) -> str:
     begins = {
         Skip.NEXT: "the next one begins at a later event",
         Skip.PAST: "the next one begins after its last event",
@@ -136,12 +134,12 @@ def _kept(keep: Keep, query: ParsedQuery | SaseQuery) -> str:
     when = f"when {closed}"
     if not keep.longest:
         when = f"with its last event, unless an earlier start may still have a match: then when that one has, or {when}"
-    looked = "" if isinstance(query, SaseQuery) else "\nof the matches of one interval the engine lists one"
+    looked = "" if query.language == "sase" else "\nof the matches of one interval the engine lists one"
     which = "last" if keep.longest else "first"
     return f"for each start the match that ends {which}; {begins[keep.skip]}\na match comes {when}{looked}"
 
 
-def _output(query: ParsedQuery | SaseQuery) -> str:
+def _output(query: AnyQuery) -> str:
     limit = "" if query.limit is None else f"; at most {query.limit} per triggering event, latest start first"
     shown = ", ".join(query.variables) or "only the intervals"
     return f"{shown}; {_CONSUME[query.consume]}{limit}"

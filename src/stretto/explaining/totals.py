@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stretto.query.query import ParsedQuery
-from stretto.query.sase import SaseQuery
+from stretto.query.query import AnyQuery
 from stretto.query.totals import Asked, Best, Extent, Sample, Total, Totals
 from stretto.query.windows import Window
 
 
-def asked_sections(query: ParsedQuery | SaseQuery) -> list[tuple[str, str]]:
+def asked_sections(query: AnyQuery) -> list[tuple[str, str]]:
     """Say what is counted, added up or chosen, and of which matches; nothing where matches are listed."""
     asked = query.asked
     if asked is None:
@@ -39,7 +38,7 @@ def _score(score: Sequence[Total], factors: Sequence[object]) -> str:
     return " + ".join(terms).replace("+ -1 * ", "- ").replace("+ -", "- ")
 
 
-def _rows(asked: Asked, query: ParsedQuery | SaseQuery) -> str:
+def _rows(asked: Asked, query: AnyQuery) -> str:
     """Of which matches a row is made, or a choice."""
     scope = asked.scope
     keys = scope.group_by

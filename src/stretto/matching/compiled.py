@@ -6,8 +6,9 @@ import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
@@ -22,35 +23,65 @@ from stretto.matching.output.match_table import Layout
 from stretto.query import functions
 from stretto.query import predicate as p
 from stretto.query.afa import Afa
-from stretto.query.eql import EqlQuery
-from stretto.query.passes.bind import BoundQuery, bind, with_field_types
-from stretto.query.passes.bind_eql import bind_eql
+from stretto.query.passes.bind import AnyBound, BoundQuery, bind, with_field_types
+from stretto.query.passes.bind_eql import BoundEql, bind_eql
 from stretto.query.passes.bind_sase import BoundSase, bind_sase
 from stretto.query.passes.infer_partition_keys import split_by_equalities
 from stretto.query.passes.nulls import with_types_of_nulls
-from stretto.query.query import Consume, ParsedQuery, Strategy
-from stretto.query.sase import SaseQuery, Selection
+from stretto.query.query import AnyQuery, Consume
 from stretto.query.windows import Window
 
 if TYPE_CHECKING:
     from stretto.engines.select import AnyProgram, Machine
 
-LANGUAGES: dict[str, Callable[[str], ParsedQuery | SaseQuery]] = {
-    "ceql": ceql.parse,
-    "sase": sase.parse,
-    "eql": eql.parse,
-}
-
-#: The bound queries used last, by language, text and schema.
-_BOUND: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
-_BOUND_LOCK = threading.Lock()
-_MOST_BOUND = 32
 
 #: Why an EQL query takes nothing back.
 NO_REVISIONS = (
     "EQL reads events in the order of time, and takes no answer back: leave out speculation= and sign=; disorder= sorts events that "
     "come late"
 )
+
+
+def _afa_of_ceql(bound: BoundQuery, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
+    from stretto.automata.ceql_afa import ceql_afa
+
+    return ceql_afa(bound, attributes=attributes)
+
+
+def _afa_of_sase(bound: BoundSase, attributes: tuple[str, ...]) -> tuple[Afa, Sequence[frozenset[str]]]:
+    from stretto.automata.sase_afa import sase_afa
+
+    return sase_afa(bound, attributes=attributes), [frozenset({one.variable}) for one in bound.parsed.positive]
+
+
+def _afa_of_eql(bound: BoundEql, attributes: tuple[str, ...]) -> NoReturn:
+    raise OptionError(NO_REVISIONS)
+
+
+class _Language(NamedTuple):
+    """What each language does in its own way.
+
+    ``afa`` gives the automaton over events with some attributes, and the variables of its marks; ``split`` the query with the keys
+    that its conditions say. ``typed``: its automaton depends on a schema.
+    """
+
+    parse: Callable[[str], AnyQuery]
+    bind: Callable[[Any, Schema], AnyBound]
+    afa: Callable[[Any, tuple[str, ...]], tuple[Afa, Sequence[frozenset[str]]]]
+    split: Callable[[Any], AnyBound] = lambda bound: bound
+    typed: bool = False
+
+
+LANGUAGES = {
+    "ceql": _Language(ceql.parse, bind, _afa_of_ceql),
+    "sase": _Language(sase.parse, bind_sase, _afa_of_sase, split_by_equalities, typed=True),
+    "eql": _Language(eql.parse, bind_eql, _afa_of_eql),
+}
+
+#: The bound queries used last, by language, text and schema.
+_BOUND: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
+_BOUND_LOCK = threading.Lock()
+_MOST_BOUND = 32
 
 
 @check_arguments
@@ -65,10 +96,11 @@ class Query:
     ('x', 'y')
     """
 
-    def __init__(self, parsed: ParsedQuery | SaseQuery, bound: BoundQuery | BoundSase | None = None) -> None:
+    def __init__(self, parsed: AnyQuery, bound: AnyBound | None = None) -> None:
         self._parsed = parsed
         self._bound = bound
-        self._split = split_by_equalities(bound) if isinstance(bound, BoundSase) else bound
+        self._own = LANGUAGES[parsed.language]
+        self._split = None if bound is None else self._own.split(bound)
         self._programs: dict[tuple[bool, bool, bool], AnyProgram] = {}
         self._automata: dict[tuple[str, ...], tuple[Afa, Sequence[frozenset[str]]]] = {}
         self._lock = threading.Lock()
@@ -79,12 +111,12 @@ class Query:
         return self._parsed.text
 
     @property
-    def parsed(self) -> ParsedQuery | SaseQuery:
+    def parsed(self) -> AnyQuery:
         """The query before a schema was known."""
         return self._parsed
 
     @property
-    def bound(self) -> BoundQuery | BoundSase:
+    def bound(self) -> AnyBound:
         """The query with its schema.
 
         Raises
@@ -97,7 +129,7 @@ class Query:
         return self._bound
 
     @property
-    def split(self) -> BoundQuery | BoundSase:
+    def split(self) -> AnyBound:
         """The same with the keys that equalities between its events say, where it is of SASE+ and they say some."""
         return self.bound if self._split is None else self._split
 
@@ -105,7 +137,7 @@ class Query:
     def implied(self) -> Derived:
         """The keys of :attr:`split` that are no columns yet, as types of events call them differently."""
         split = self.split
-        keys = split.parsed.joined if isinstance(split, BoundSase) else ()
+        keys = tuple(key for key in split.parsed.joined if key.name in split.parsed.implied)
         return Derived((), keys, split.schema.type or split.schema.stream)
 
     @property
@@ -128,7 +160,7 @@ class Query:
         return self._parsed.language
 
     @property
-    def strategy(self) -> Strategy | Selection:
+    def strategy(self) -> StrEnum:
         """The selection strategy, as the query's language names it."""
         return self._parsed.strategy
 
@@ -243,17 +275,7 @@ class Query:
         """The AFA over events with these attributes, and the variables of its marks (made once)."""
         with self._lock:
             if attributes not in self._automata:
-                from stretto.automata.ceql_afa import ceql_afa
-                from stretto.automata.sase_afa import sase_afa
-
-                bound = self.bound
-                if isinstance(bound.parsed, EqlQuery):
-                    raise OptionError(NO_REVISIONS)
-                if isinstance(bound, BoundSase):
-                    marks = [frozenset({one.variable}) for one in bound.parsed.positive]
-                    self._automata[attributes] = sase_afa(bound, attributes=attributes), marks
-                else:
-                    self._automata[attributes] = ceql_afa(bound, attributes=attributes)
+                self._automata[attributes] = self._own.afa(self.bound, attributes)
             return self._automata[attributes]
 
     def explain(self, *, timeouts: bool = False) -> str:
@@ -284,13 +306,10 @@ class Query:
         """
         from stretto.explaining import draw
 
-        if isinstance(self._parsed, EqlQuery):
-            return draw(self._parsed, None, self._machine)
-        if isinstance(self._parsed, SaseQuery):
-            return draw(self._parsed, self._without_types() if self._bound is None else self.split, self._machine)
-        return draw(self._parsed, self._bound, self._machine)
+        bound = self._without_types() if self._split is None and self._own.typed else self._split
+        return draw(self._parsed, bound, self._machine)
 
-    def _without_types(self) -> BoundQuery | BoundSase:
+    def _without_types(self) -> AnyBound:
         """The query over columns of which nothing is known but how it reads them."""
         window, time = self._parsed.window, "\0time"  # no name of a column
         kinds = dict.fromkeys(self._parsed.read, pa.null())
@@ -298,7 +317,7 @@ class Query:
         if window is not None and window.attribute is not None:
             kinds[window.attribute] = pa.int64()
         schema = Schema(kinds, time=time, time_unit="s")
-        return _bound(self._parsed, with_types_of_nulls(self._parsed, schema))
+        return self._own.bind(self._parsed, with_types_of_nulls(self._parsed, schema))
 
     def __str__(self) -> str:
         return self.text
@@ -327,16 +346,10 @@ def _layout(query: Query, output: str, positions: bool, timeouts: bool) -> Layou
     return found
 
 
-def bound_apart(query: ParsedQuery | SaseQuery, schema: Schema) -> Query:
+def bound_apart(query: AnyQuery, schema: Schema) -> Query:
     """A parsed query bound to a schema by itself, kept nowhere: also one whose text is that of another query."""
     schema = with_types_of_nulls(query, with_field_types(query, schema))
-    return Query(query, _bound(query, schema))
-
-
-def _bound(query: ParsedQuery | SaseQuery, schema: Schema) -> BoundQuery | BoundSase:
-    if isinstance(query, EqlQuery):
-        return bind_eql(query, schema)
-    return bind_sase(query, schema) if isinstance(query, SaseQuery) else bind(query, schema)
+    return Query(query, LANGUAGES[query.language].bind(query, schema))
 
 
 def _rebuild(text: str, language: str, schema: Schema | None) -> Query:
@@ -444,11 +457,11 @@ def _language_told(text: str) -> str:
     return "sase" if sase.is_sase(text) else "ceql"
 
 
-def read(text: str, language: str | None) -> ParsedQuery | SaseQuery:
+def read(text: str, language: str | None) -> AnyQuery:
     """A text as it was parsed; ``language`` is that of :func:`compile_query`."""
     return _parse(text, language_of(text, language))
 
 
 @lru_cache(maxsize=256)
-def _parse(text: str, language: str) -> ParsedQuery | SaseQuery:
-    return LANGUAGES[language](text)
+def _parse(text: str, language: str) -> AnyQuery:
+    return LANGUAGES[language].parse(text)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -466,6 +466,24 @@ def least_events(pattern: Pattern) -> int:
 
     fold(pattern, visit, rebuild=False)
     return least[id(pattern)]
+
+
+def skipping_loops(pattern: Pattern, chosen: Set[str] | None) -> list[str]:
+    """The iterations that skip and whose events are selected; ``chosen``: the selected variables, ``None``: all."""
+    found: dict[str, None] = {}
+    stack: list[tuple[Pattern, frozenset[str]]] = [(pattern, frozenset())]
+    while stack:
+        node, names = stack.pop()
+        if isinstance(node, As):
+            names |= {node.variable}
+        if isinstance(node, Plus | Repeat) and not node.contiguous and getattr(node, "most", None) is None:
+            inside = {one.variable for one in walk(node) if isinstance(one, As)}
+            inside |= {one.type for one in walk(node) if isinstance(one, Atom)}
+            if chosen is None or (names | inside) & chosen:
+                found[str(node)] = None
+                continue
+        stack.extend((child, names) for child in reversed(children(node)))
+    return list(found)
 
 
 def nullable(pattern: Pattern) -> bool:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from stretto.errors import Span
 from stretto.query import predicate as p
 from stretto.query.plan import Key
-from stretto.query.sase import Component, SaseQuery
+from stretto.query.query import AnyQuery
+from stretto.query.sase import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,13 +73,6 @@ class Step:
         asked = "" if self.condition == p.And(()) else f"[{self.condition}]"
         return f"{'!' * self.missing}{self.category or 'any'} {self.variable}{asked}"
 
-    @property
-    def component(self) -> Component:
-        """The step as SASE+ has it, without what it asks; of any type it names none."""
-        types = () if self.category is None else (self.category,)
-        spans = (self.place,) if types and self.place else ()
-        return Component(types, self.variable, negated=self.missing, span=self.span, type_spans=spans)
-
 
 @dataclass(frozen=True)
 class Pipe:
@@ -116,16 +110,17 @@ def shared_keys(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class EqlQuery(SaseQuery):
-    """An EQL query after parsing: what SASE+ queries have, where steps take the place of components and conditions.
+class EqlQuery(AnyQuery):
+    """An EQL query after parsing; ``partition_by`` are the keys that all steps have by one name, and that may not be NULL."""
 
-    ``equal`` are the keys that all steps have by one name, and that may not be NULL.
-    """
-
-    mode: Mode = Mode.EVENT
-    stages: tuple[Step, ...] = ()
+    mode: Mode
+    stages: tuple[Step, ...]
     until: Step | None = None
     pipes: tuple[Pipe, ...] = ()
+    language: str = field(default="eql", kw_only=True)
+    strategy: ClassVar[Selection] = Selection.LATEST
+    streams: ClassVar[tuple[str, ...]] = ("",)
+    words: ClassVar[Mapping[str, str]] = {"partition_by": "key"}
     within: ClassVar[str] = "maxspan"
 
     @property
@@ -139,7 +134,7 @@ class EqlQuery(SaseQuery):
 
         Any step of a sample or a join may come last, so that these are the fields that all of its steps call by one name.
         """
-        *others, last = (one.keys for one in self.stages if not one.missing)
+        *others, last = (one.keys for one in self.positive)
         if self.mode in (Mode.SAMPLE, Mode.JOIN):
             last = tuple(
                 key for key, *rest in zip(last, *others, strict=True) if {one.name for one in rest} <= {key.name}
@@ -147,16 +142,33 @@ class EqlQuery(SaseQuery):
         return tuple(dict.fromkeys(key.name for key in last))
 
     @property
-    def plain(self) -> bool:
-        """Never: its conditions are not those of SASE+, from which keys could be read."""
-        return False
+    def positive(self) -> tuple[Step, ...]:
+        """The steps that hold events."""
+        return tuple(one for one in self.stages if not one.missing)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that a result reports, in order."""
+        return tuple(one.variable for one in self.positive)
+
+    @property
+    def last_negation(self) -> Step | None:
+        """What must not come at the end, which time completes."""
+        return self.stages[-1] if self.stages[-1].missing else None
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The categories that it names, but those of what must not come."""
+        return tuple(dict.fromkeys(one.category for one in self.positive if one.category is not None))
 
     @property
     def conditions(self) -> tuple[p.Expression, ...]:
+        """What it asks of events."""
         return tuple(one.condition for one in self.whole)
 
     @property
     def attributes(self) -> tuple[str, ...]:
+        """The attributes that its conditions, keys and pipes name."""
         asked = [name for one in self.conditions for name in p.attributes(one)]
         shown = [one.name for pipe in self.pipes for _, one in pipe.reads.values()]
         return (*asked, *(key.name for one in self.whole for key in one.keys), *shown)

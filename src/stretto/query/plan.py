@@ -180,6 +180,16 @@ class PatternPlan:
         return (*own, *(one.by for one in self.endings))
 
     @property
+    def held(self) -> Iterator[Position]:
+        """The positions of events that a match holds."""
+        return (node for node in walk(self.formula, absent=False) if isinstance(node, Position))
+
+    @property
+    def negates(self) -> bool:
+        """Whether it says of events that they must not come."""
+        return any(isinstance(node, Not) for node in walk(self.formula))
+
+    @property
     def least(self) -> int:
         """How many events each match has at least."""
         return least_events(self.formula) if self.ordered else 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
-from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, reported, spans_of, walk
+from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, reported, skipping_loops, spans_of, walk
 from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.windows import Window
 
@@ -116,6 +116,7 @@ class AnyQuery:
     stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     any_stream: ClassVar[bool] = True  #: it reads whatever there is
     within: ClassVar[str] = "WITHIN"  #: the word that begins a window
+    fewer: ClassVar[str] = ""  #: what has fewer matches than iterations that skip, and what counts them
     words: ClassVar[Mapping[str, str]] = {}  #: what fields are called that have another name than in CEQL
 
     if TYPE_CHECKING:  # what each language has as a field or as a property
@@ -127,13 +128,38 @@ class AnyQuery:
         @property
         def variables(self) -> tuple[str, ...]: ...
         @property
+        def last_negation(self) -> object: ...
+        @property
         def conditions(self) -> tuple[p.Expression, ...]: ...
         @property
         def attributes(self) -> tuple[str, ...]: ...
         @property
         def wanted(self) -> tuple[str, ...]: ...
-        @property
-        def shows_everything(self) -> bool: ...
+
+    @property
+    def shows_everything(self) -> bool:
+        """Whether results show events with all their attributes."""
+        return not isinstance(self.asked, Totals)
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether the pattern says how far apart events are, or what must not come before its first or after its last one."""
+        return False
+
+    @property
+    def equality(self) -> str:
+        """What says that attributes are equal in all events of a match."""
+        return "PARTITION BY"
+
+    @property
+    def skipping_loops(self) -> list[str]:
+        """The iterations of whose events every choice is a match of its own."""
+        return []
+
+    @property
+    def told_keys(self) -> tuple[str, ...]:
+        """The attributes beside ``partition_by`` that tell the key at the last event of a match."""
+        return ()
 
     @property
     def spans(self) -> Iterator[Window]:
@@ -182,6 +208,13 @@ class ParsedQuery(AnyQuery):
     pattern: Pattern
     language: str = field(default="ceql", kw_only=True)
     any_stream: ClassVar[bool] = False
+    fewer: ClassVar[str] = "LIMIT n, or SELECT NEXT, LAST or MAX, has fewer; output='summary' counts them"
+
+    @property
+    def skipping_loops(self) -> list[str]:
+        if self.strategy is not Strategy.ALL or self.keep is not None:
+            return []
+        return skipping_loops(self.pattern, None if self.items is None else {item.variable for item in self.items})
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -200,7 +233,6 @@ class ParsedQuery(AnyQuery):
 
     @property
     def needs_times(self) -> bool:
-        """Whether the pattern says how far apart events are, or what must not come before its first or after its last one."""
         return is_timed(self.pattern) or any(ends(self.pattern))
 
     @property

@@ -337,8 +337,8 @@ class SaseQuery(AnyQuery):
     """A SASE+ query after parsing.
 
     ``pattern`` is said where the components are not just one after the other, each of them there; ``steps`` and ``loops`` are the
-    strategies of single steps and of single repetitions, by variable. ``equal`` are the attributes of the equivalence tests
-    ``[a, b]``: equal on all events of a match, negated ones included. ``condition`` is the rest of WHERE. ``returns`` is ``None``
+    strategies of single steps and of single repetitions, by variable. ``partition_by`` are the attributes of the equivalence tests
+    ``[a, b]``, which negated events have equal as well. ``condition`` is the rest of WHERE. ``returns`` is ``None``
     without a RETURN clause. The query reads one stream, which has no name: ``streams`` is ``("",)``.
     """
 
@@ -353,6 +353,19 @@ class SaseQuery(AnyQuery):
     language: str = field(default="sase", kw_only=True)
     streams: ClassVar[tuple[str, ...]] = ("",)
     words: ClassVar[Mapping[str, str]] = {"partition_by": "key"}
+    fewer: ClassVar[str] = (
+        "LIMIT n or skip_till_next_match has fewer; "
+        "output='summary' counts them, stretto.match_sets() hands them over unlisted"
+    )
+
+    @property
+    def equality(self) -> str:
+        return "equalities" if self.implied else "equivalence test"
+
+    @property
+    def skipping_loops(self) -> list[str]:
+        many = self.selection is Selection.ANY and not self.non_overlap and not self.compressed
+        return [str(one) for one in self.positive if one.kleene] if many else []
 
     @property
     def strategy(self) -> Selection:

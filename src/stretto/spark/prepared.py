@@ -17,7 +17,7 @@ from stretto.matching.output.match_table import Layout
 from stretto.query.functions import Paths
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.query import Consume
-from stretto.query.sase import SaseQuery, Selection
+from stretto.query.sase import Selection
 from stretto.query.totals import Extent
 from stretto.spark.batch.worker import Roles, matcher_of
 from stretto.spark.frames import column, key_column
@@ -103,8 +103,9 @@ class Prepared:
 
     @property
     def _derived(self) -> Derived:
-        parsed = self.query.parsed
-        return self.query.implied if isinstance(parsed, SaseQuery) else Derived((), parsed.joined, self.roles[2])
+        """The keys that are made: those that conditions say by types, those of PARTITION BY by streams."""
+        implied, joined = self.query.implied, self.query.parsed.joined
+        return Derived((), joined, self.roles[2]) if joined else implied
 
     @property
     def totals(self) -> BoundTotals | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from stretto.automata.nfab import build
 from stretto.automata.shortcut import why_not as needs_registers
-from stretto.engines.select import program_for, why_not_event
+from stretto.automata.shortcut import why_not_event
+from stretto.engines.select import program_for
 from tests.conformance.adapters import DISORDERED, through
 from tests.conformance.vectors import Row, Vector
 

@@ -31,7 +31,7 @@ class Compiled:
 
     def __init__(self, query: BoundEql) -> None:
         self.query = query
-        eql = query.eql
+        eql = query.parsed
         guards: dict[p.Predicate, int] = {}
         self._bit_of = [guards.setdefault(one, len(guards)) for one in conditions_of(query)]
         if len(guards) > MOST_CONDITIONS:
@@ -48,12 +48,12 @@ class Compiled:
     @cached_property
     def machine(self) -> Machine:
         """The query as arrays."""
-        stages = self.query.eql.stages
+        stages = self.query.parsed.stages
         come = [at for at, step in enumerate(stages) if not step.missing]
         missing = [at for at, step in enumerate(stages) if step.missing]
         behind = [sum(one < at for one in come) - 1 for at in missing]
         bit, group = (np.array(one, np.int64) for one in (self._bit_of, self._group_of))
-        until = self.query.eql.until is not None
+        until = self.query.parsed.until is not None
         return Machine(
             frozen(bit[come]),
             frozen(group[come]),
@@ -68,7 +68,12 @@ class Compiled:
     @cached_property
     def digest(self) -> str:
         """What the query is, in short: states are exchanged between programs of the same digest only."""
-        parts = [str(self.query.eql.mode), *map(str, self.query.eql.whole), *map(str, self.groups), str(self._group_of)]
+        parts = [
+            str(self.query.parsed.mode),
+            *map(str, self.query.parsed.whole),
+            *map(str, self.groups),
+            str(self._group_of),
+        ]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
@@ -79,15 +84,15 @@ class Compiled:
     @property
     def marks(self) -> list[frozenset[str]]:
         """The variables of each mark in raw matches: one, or those of a set of steps, where an event may be of several."""
-        names = self.query.eql.variables
-        if self.query.eql.mode is not Mode.JOIN:
+        names = self.query.parsed.variables
+        if self.query.parsed.mode is not Mode.JOIN:
             return [frozenset((one,)) for one in names]
         return [frozenset(one for at, one in enumerate(names) if mark >> at & 1) for mark in range(1 << len(names))]
 
     def shape(self, unknown: frozenset[str]) -> Any:
         """What a state depends on, apart from the literals of conditions and from the types of ``unknown`` columns."""
         machine = [one.tolist() for one in self.machine[:5]]
-        return [str(self.query.eql.mode), machine, [[str(key) for key in group] for group in self.groups]]
+        return [str(self.query.parsed.mode), machine, [[str(key) for key in group] for group in self.groups]]
 
     def bits(self, classes: NDArray[np.int32]) -> NDArray[np.int64]:
         """The conditions that each event's class fulfils."""
@@ -100,7 +105,7 @@ class Compiled:
 
 def conditions_of(query: BoundEql) -> list[p.Predicate]:
     """What each step asks of an event, its category included, that of ``until`` last; a step that no event can be asks ``Or(())``."""
-    return [_guard(query, step, asked) for step, asked in zip(query.eql.whole, query.step_conditions, strict=True)]
+    return [_guard(query, step, asked) for step, asked in zip(query.parsed.whole, query.conditions, strict=True)]
 
 
 def _guard(query: BoundEql, step: Step, asked: p.Predicate) -> p.Predicate:

@@ -54,7 +54,7 @@ class LatestRunner(Intake):
         self.counts = counts
         machine = program.machine
         seen = machine.behind.size + (machine.until_bit >= 0)
-        kind = _STATES.get(query.eql.mode, LatestState)
+        kind = _STATES.get(query.parsed.mode, LatestState)
         self.state = kind(machine.bit.size, seen, capacity)
         every = [key for group in program.groups for key in group]
         #: The places of keys that may be NULL in some step: there a truth value tells that from values.
@@ -221,7 +221,7 @@ class LatestRunner(Intake):
         low = self._low(position, None, measures, rows, first)
         key = self._keys(batch, rows)
         self.state.fit(self.partitions)
-        waits = self.program.query.eql.last_negation is not None
+        waits = self.program.query.parsed.last_negation is not None
         self.until = until = self._open_after(measures, classed.timed) if waits else None
         return Events(bits[rows], position, low, key), until
 

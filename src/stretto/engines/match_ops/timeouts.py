@@ -25,18 +25,17 @@ from stretto.engines.timed import following as timed
 from stretto.engines.timed.runner import TimedRunner
 from stretto.errors import OptionError
 from stretto.frame import Section
-from stretto.query.eql import EqlQuery
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import AnyBound, BoundQuery
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.query import Consume, ParsedQuery
-from stretto.query.sase import SaseQuery
+from stretto.query.query import AnyQuery, Consume
+from stretto.query.sase import Selection
 
 FollowingRun = nfab.FollowingRun | timed.FollowingRun
 
 
-def refuse_timeouts(query: ParsedQuery | SaseQuery) -> None:
+def refuse_timeouts(query: AnyQuery) -> None:
     """Raise an :class:`OptionError` for a query whose partial matches do not time out one by one."""
-    if isinstance(query, EqlQuery):
+    if query.strategy is Selection.LATEST:
         raise OptionError(
             "timeouts= tells the first events without a match, and EQL forgets those that a newer one takes the place of: a missing "
             "event at the end, ![ … ], tells what did not come"
@@ -51,7 +50,7 @@ def refuse_timeouts(query: ParsedQuery | SaseQuery) -> None:
         )
 
 
-def _chooser(query: ParsedQuery | SaseQuery) -> str:
+def _chooser(query: AnyQuery) -> str:
     """What leaves matches out of a query; empty: nothing does."""
     if query.limit is not None:
         return "LIMIT"
@@ -75,12 +74,13 @@ class TimeoutProgram(AroundProgram["TimeoutRun"]):
 
     machine: Program | NfabProgram | TimedProgram
 
-    def __init__(self, machine: Program | NfabProgram | TimedProgram, query: BoundQuery | BoundSase) -> None:
+    def __init__(self, machine: Program | NfabProgram | TimedProgram, query: AnyBound) -> None:
         refuse_timeouts(query.parsed)
         self.followed: NfabProgram | timed.Followed
         if isinstance(query, BoundQuery):
             self.followed = timed.Followed(query)
         else:
+            assert isinstance(query, BoundSase)
             self.followed = machine if isinstance(machine, NfabProgram) else NfabProgram(query)
         super().__init__(machine, f"{self.followed.digest}\ntimeouts")
 

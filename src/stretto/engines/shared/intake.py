@@ -22,8 +22,7 @@ from stretto.engines.shared.values import Vocabulary
 from stretto.engines.shared.windows import Measured, ranks, values_of
 from stretto.errors import DataError, EngineError
 from stretto.frame import Section
-from stretto.query.passes.bind import BoundQuery
-from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind import AnyBound
 
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
 CHUNK = 1 << 16
@@ -39,7 +38,7 @@ class Classifying(Protocol):
     """What an intake asks of a program."""
 
     @property
-    def query(self) -> BoundQuery | BoundSase:
+    def query(self) -> AnyBound:
         """The bound query."""
 
     @property

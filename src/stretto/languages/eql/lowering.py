@@ -12,7 +12,6 @@ from stretto.languages.expressions.tokens import Mistake
 from stretto.query import predicate as p
 from stretto.query.eql import EqlQuery, Mode, OfEvent, Pipe, Step, shared_keys
 from stretto.query.plan import Key
-from stretto.query.sase import Selection
 from stretto.query.windows import Window
 from stretto.times import SECONDS
 
@@ -51,12 +50,8 @@ def lower(text: str, draft: Draft) -> EqlQuery:
     every = (*stages, *(() if until is None else (until,)))
     return EqlQuery(
         text=text,
-        components=tuple(one.component for one in stages),
-        selection=Selection.LATEST,
-        references={},
         partition_by=shared_keys(every),
         window=None if draft.maxspan is None else _window(draft.maxspan),
-        language="eql",
         mode=draft.mode,
         stages=stages,
         until=until,

@@ -21,8 +21,7 @@ from stretto.matching.empty_result.unknown_types import ABSENT, absent_types, wi
 from stretto.matching.empty_result.unsatisfied import Looked, at, counted, of_types, pieces, read, those
 from stretto.matching.input.files import Source
 from stretto.query import predicate as p
-from stretto.query.passes.bind import BoundQuery, in_words, measure
-from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind import AnyBound, in_words, measure
 from stretto.query.plan import Requirement
 from stretto.query.typing import typed
 
@@ -95,7 +94,7 @@ def without_keys(looked: Sequence[Looked]) -> Iterator[str]:
         yield f"{whose} has the key '{name}'{place}: it is NULL, and events without a key are in no match"
 
 
-def _choice(single: Requirement, bound: BoundQuery | BoundSase) -> p.Predicate:
+def _choice(single: Requirement, bound: AnyBound) -> p.Predicate:
     """Which events are of its types and streams."""
     schema, parts = bound.schema, list[p.Predicate]()
     streams = [single.stream] if single.stream is not None else [] if bound.parsed.any_stream else bound.parsed.streams

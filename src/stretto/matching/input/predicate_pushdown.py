@@ -21,12 +21,11 @@ from stretto.matching.compiled import Query
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds
 from stretto.query.guard import Guard
-from stretto.query.passes.bind import BoundQuery
-from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind import AnyBound
 from stretto.query.typing import kind_of
 
 
-def guards_of(bound: BoundQuery | BoundSase) -> tuple[Guard, ...] | None:
+def guards_of(bound: AnyBound) -> tuple[Guard, ...] | None:
     """What a query asks of single events; ``None`` where any event may matter: positions count, or events of all types."""
     plan = bound.plan
     if plan.looks_between or not all(one.types for one in plan.positions):

@@ -255,13 +255,13 @@ def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
     if timeouts:
         raise OptionError("timeouts= has rows beside those of matches, and sets have none: use match()")
     parsed = query.parsed
-    if not isinstance(parsed, SaseQuery):
-        raise OptionError(
-            "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
-        )
     if isinstance(parsed, EqlQuery):
         raise OptionError(
             "sets of matches are for SASE+ queries; an event completes one match of EQL at most: use match()"
+        )
+    if not isinstance(parsed, SaseQuery):
+        raise OptionError(
+            "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
         )
     if parsed.asked is not None:
         raise OptionError("a set holds all matches, and this query counts or chooses among them: use match()")

@@ -32,7 +32,7 @@ from stretto.errors import OptionError, SnapshotError
 from stretto.frame import Section, check_kinds
 from stretto.matching.output.aggregates import TotalsLayout, window_columns, window_type
 from stretto.matching.output.return_clause import Rows, computed_columns
-from stretto.query.passes.bind import BoundQuery
+from stretto.query.passes.bind import AnyBound
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
 from stretto.query.totals import Extent
@@ -281,7 +281,7 @@ class Layout:
 
     def __init__(
         self,
-        query: BoundQuery | BoundSase,
+        query: AnyBound,
         *,
         output: str = "events",
         positions: bool = True,

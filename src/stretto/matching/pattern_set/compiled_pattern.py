@@ -38,12 +38,10 @@ from stretto.matching.output.memory_budget import Columns
 from stretto.matching.output.pipes import refuse_pipes
 from stretto.matching.pattern_set.prefix_sharing import Asked, Prefix, excluding
 from stretto.query import predicate as p
-from stretto.query.eql import EqlQuery
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
-from stretto.query.query import Consume, ParsedQuery, Strategy
-from stretto.query.sase import SaseQuery
+from stretto.query.query import AnyQuery, Consume, Strategy
 from stretto.query.totals import Best, Extent, Sample
 
 K = TypeVar("K", bound=Hashable)
@@ -405,7 +403,7 @@ class CompiledQuery(CompiledPattern):
         self.conditions = [
             condition_of(guard, schema, only, only) if isinstance(guard, Guard) else guard for guard in guards
         ]
-        if schema.stream is not None and not isinstance(bound, BoundSase):  # SASE+ and EQL have no FROM
+        if schema.stream is not None and not query.parsed.any_stream:
             names = [p.Comparison("=", p.Attribute(schema.stream), p.Constant(name)) for name in query.streams]
             self.source = names[0] if len(names) == 1 else p.Or(tuple(names))
         window = bound.window
@@ -424,7 +422,7 @@ class CompiledQuery(CompiledPattern):
             )
 
     @property
-    def meaning(self) -> ParsedQuery | SaseQuery:
+    def meaning(self) -> AnyQuery:
         """The query as it was read."""
         return self.query.parsed
 
@@ -436,8 +434,7 @@ class CompiledQuery(CompiledPattern):
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """What tells the key of a match, in its last event; of EQL also what may be NULL, or has other names in other steps."""
-        parsed, attributes = self.query.parsed, self.query.bound.schema.attributes
-        told = parsed.told_keys if isinstance(parsed, EqlQuery) else ()
+        told, attributes = self.query.parsed.told_keys, self.query.bound.schema.attributes
         return tuple(dict.fromkeys([*self.partition_by, *(name for name in told if name in attributes)]))
 
     @cached_property

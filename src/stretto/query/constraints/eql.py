@@ -106,7 +106,6 @@ class EqlChain:
             parsed,
             mode=mode,
             stages=stages,
-            components=tuple(one.component for one in stages),
             until=until,
             window=window,
             partition_by=shared_keys(whole),

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 from stretto.errors import Span
 from stretto.query import predicate as p
 from stretto.query.afa import Afa
-from stretto.query.query import ParsedQuery
+from stretto.query.query import AnyQuery
 from stretto.query.row_pattern import RowQuery
-from stretto.query.sase import SaseQuery
 
 #: How often something repeats, at least and at most; ``None``: any number.
 Bounds = tuple[int, int | None]
@@ -21,7 +20,7 @@ Bounds = tuple[int, int | None]
 #: The places of constraints that are dropped, each with what is left of it.
 Dropped = Mapping[tuple[Any, ...], Bounds]
 
-AnyParsed = ParsedQuery | SaseQuery | RowQuery | Afa
+AnyParsed = AnyQuery | RowQuery | Afa
 
 
 class Kind(StrEnum):

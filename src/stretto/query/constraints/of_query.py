@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from stretto.query.constraints.ceql import CeqlChain
 from stretto.query.constraints.eql import EqlChain
 from stretto.query.constraints.model import Chain
 from stretto.query.constraints.sase import SaseChain
 from stretto.query.eql import EqlQuery
-from stretto.query.query import ParsedQuery
+from stretto.query.query import AnyQuery, ParsedQuery
 from stretto.query.sase import SaseQuery
 
 
-def chains_of(parsed: ParsedQuery | SaseQuery) -> Iterator[Chain]:
+def chains_of(parsed: AnyQuery) -> Iterator[Chain]:
     """What a query asks: a chain of steps, or one for each alternative of the whole."""
-    if isinstance(parsed, ParsedQuery):
-        yield from CeqlChain.of(parsed)
-    elif isinstance(parsed, EqlQuery):
-        yield EqlChain(parsed)
-    else:
-        yield SaseChain(parsed)
+    return _CHAINS[type(parsed)](parsed)
+
+
+_CHAINS: Mapping[type[AnyQuery], Callable[[Any], Iterator[Chain]]] = {
+    ParsedQuery: CeqlChain.of,
+    SaseQuery: lambda parsed: iter([SaseChain(parsed)]),
+    EqlQuery: lambda parsed: iter([EqlChain(parsed)]),
+}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import pyarrow as pa
 
@@ -19,8 +19,8 @@ from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, spans_of
 from stretto.query.passes import plan_ceql, rewrite
 from stretto.query.passes.bind_totals import BoundAsked, bind_asked
 from stretto.query.plan import PatternPlan
-from stretto.query.query import JoinedKey, ParsedQuery
-from stretto.query.totals import Asked, Totals, attributes
+from stretto.query.query import AnyQuery, JoinedKey, ParsedQuery
+from stretto.query.totals import Totals, attributes
 from stretto.query.typing import Clock, kind_of, typed
 from stretto.query.windows import BoundWindow, Window
 from stretto.times import MOST, PER_SECOND, spoken
@@ -40,27 +40,68 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class BoundQuery:
-    """A query that fits its schema: what is left is to run it.
+class AnyBound:
+    """A query of any language that fits its schema: what is left is to run it."""
+
+    parsed: AnyQuery
+    schema: Schema
+    window: BoundWindow | None
+    time: str | None
+    _: KW_ONLY
+    asked: BoundAsked | None = None
+    returns: tuple[Any, ...] | None = None  #: the computed columns of the result
+
+    if TYPE_CHECKING:  # what each language has as a property
+
+        @property
+        def plan(self) -> PatternPlan: ...
+        @property
+        def conditions(self) -> tuple[p.Predicate, ...]: ...
+        @property
+        def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]: ...
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return self.parsed.partition_by
+
+    @property
+    def returned(self) -> set[str]:
+        """The attributes that RETURN reads."""
+        return set()
+
+    @property
+    def computes_matches(self) -> bool:
+        """Whether something is computed over the events of a match."""
+        return False
+
+    @property
+    def computes(self) -> bool:
+        """Whether a condition has arithmetic, which can fail on the events of a batch."""
+        return any(map(p.computes, self.conditions))
+
+    @property
+    def reads(self) -> Iterable[str | None]:
+        """The attributes that conditions, keys and windows inside the pattern read."""
+        return (name for one in self.conditions for name in p.attributes(one))
+
+    @cached_property
+    def tested(self) -> tuple[str, ...]:
+        """The attributes that conditions, windows, order, partitions and totals read, in the schema's order."""
+        used = {*placing(self), *attributes(self.parsed.asked), *self.reads}
+        return tuple(name for name in self.schema.attributes if name in used)
+
+
+@dataclass(frozen=True)
+class BoundQuery(AnyBound):
+    """A CEQL query that fits its schema.
 
     ``pattern`` is typed, rewritten and projected to the SELECT list; ``selected`` are the variables to report, in order,
     each with the attributes of its events.
     """
 
     parsed: ParsedQuery
-    schema: Schema
     pattern: Pattern
-    window: BoundWindow | None
     selected: tuple[tuple[str, tuple[str, ...]], ...]
-    time: str | None
-    asked: BoundAsked | None = None
-
-    returns: ClassVar[None] = None
-    computes_matches: ClassVar[bool] = False
-
-    @property
-    def partition_by(self) -> tuple[str, ...]:
-        return self.parsed.partition_by
 
     @cached_property
     def plan(self) -> PatternPlan:
@@ -71,14 +112,9 @@ class BoundQuery:
         return plan_ceql.plan_of(self.parsed, self.schema, written, self.window)
 
     @property
-    def returned(self) -> set[str]:
-        return set()
-
-    @property
-    def computes(self) -> bool:
-        """Whether a condition on single events has arithmetic, which can fail on the events of a batch."""
-        conditions = [node.predicate for node in walk(self.pattern) if isinstance(node, Filter)]
-        return any(p.computes(condition) for condition in conditions)
+    def conditions(self) -> tuple[p.Predicate, ...]:
+        """The conditions on single events, with their types."""
+        return tuple(node.predicate for node in walk(self.pattern) if isinstance(node, Filter))
 
     @cached_property
     def clock(self) -> str | None:
@@ -89,32 +125,12 @@ class BoundQuery:
         """A window or gap inside the pattern in the unit of what it measures."""
         return bind_window(window, self.schema).size
 
-    @cached_property
-    def tested(self) -> tuple[str, ...]:
-        """The attributes that conditions, windows, order, partitions and totals read, in the schema's order."""
-        used = placing(self) | {*attributes(self.parsed.asked)}
-        if self.clock is not None:
-            used.add(self.clock)
-        for node in walk(self.pattern):
-            if isinstance(node, Filter):
-                used.update(p.attributes(node.predicate))
-        return tuple(name for name in self.schema.attributes if name in used)
-
-
-class Placed(Protocol):
-    """A bound query of any language."""
-
     @property
-    def schema(self) -> Schema: ...
-    @property
-    def partition_by(self) -> tuple[str, ...]: ...
-    @property
-    def window(self) -> BoundWindow | None: ...
-    @property
-    def time(self) -> str | None: ...
+    def reads(self) -> Iterable[str | None]:
+        return (self.clock, *super().reads)
 
 
-def placing(bound: Placed) -> set[str]:
+def placing(bound: AnyBound) -> set[str]:
     """The attributes that say where an event belongs: its partition, stream and type, its time, and its window."""
     own = bound.schema
     window = None if bound.window is None else bound.window.attribute
@@ -157,7 +173,7 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
         )
 
 
-def bound_asked(query: Asking, schema: Schema, window: BoundWindow | None) -> BoundAsked | None:
+def bound_asked(query: AnyQuery, schema: Schema, window: BoundWindow | None) -> BoundAsked | None:
     """What a query asks of all its matches together, checked against a schema."""
     if query.asked is None:
         return None
@@ -197,7 +213,7 @@ def measure(data_type: pa.DataType) -> Measure | None:
     return None
 
 
-def number(value: Any, query: Placed, attribute: str) -> int | float:
+def number(value: Any, query: AnyBound, attribute: str) -> int | float:
     """An attribute's value in the units of a bound window that measures it."""
     how = measure(query.schema.attributes[attribute])
     assert how is not None
@@ -423,17 +439,6 @@ def _fitting(window: Window, size: int, of_what: str) -> int:
     return size
 
 
-class Asking(Protocol):
-    """A query that may ask something of all its matches together."""
-
-    @property
-    def asked(self) -> Asked | None: ...
-    @property
-    def partition_by(self) -> tuple[str, ...]: ...
-    @property
-    def joined(self) -> tuple[JoinedKey, ...]: ...
-
-
 class Named(Protocol):
     """A query that names attributes."""
 
@@ -466,6 +471,12 @@ def shown(query: Named, schema: Schema) -> tuple[str, ...]:
     """All attributes but those that are fields of other ones, or keys made of them."""
     left_out = {key.name for key in query.joined} | fields_among(schema.attributes)
     return tuple(name for name in schema.attributes if name not in left_out)
+
+
+def whole_events(bound: AnyBound) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """All variables, each with all attributes of its events."""
+    everything = shown(bound.parsed, bound.schema)
+    return tuple((name, everything) for name in bound.parsed.variables)
 
 
 def _selected(query: ParsedQuery, schema: Schema) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -15,47 +15,37 @@ from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.eql import EqlQuery, Pipe, Step
 from stretto.query.passes import plan_eql
-from stretto.query.passes.bind import bind_window, check_roles, is_key, placing
-from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind import AnyBound, bind_window, check_roles, is_key, whole_events
 from stretto.query.plan import PatternPlan
 from stretto.query.typing import typed, with_integer_division
 from stretto.query.windows import BoundWindow
 
 
 @dataclass(frozen=True)
-class BoundEql(BoundSase):
-    """An EQL query that fits its schema: ``step_conditions`` has the typed conditions of its steps, that of ``until`` last.
+class BoundEql(AnyBound):
+    """An EQL query that fits its schema: ``conditions`` has the typed conditions of its steps, that of ``until`` last.
 
-    ``key_types`` are the types in which keys are compared.
+    ``key_types`` are the types in which keys are compared, ``pipes`` have typed conditions.
     """
 
-    step_conditions: tuple[p.Predicate, ...] = ()
-    key_types: tuple[pa.DataType, ...] = ()
-    #: The pipes, with typed conditions.
-    pipes: tuple[Pipe, ...] = ()
-
-    @property
-    def eql(self) -> EqlQuery:
-        """The parsed query."""
-        return cast(EqlQuery, self.parsed)
+    parsed: EqlQuery
+    conditions: tuple[p.Predicate, ...]
+    key_types: tuple[pa.DataType, ...]
+    pipes: tuple[Pipe, ...]
 
     @cached_property
     def plan(self) -> PatternPlan:
         """The query as all languages have it."""
-        return plan_eql.plan_of(self.eql, self.step_conditions, self.window)
+        return plan_eql.plan_of(self.parsed, self.conditions, self.window)
 
     @property
-    def computes(self) -> bool:
-        return any(map(p.computes, self.step_conditions))
+    def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The variables to report, each with the attributes of its events."""
+        return whole_events(self)
 
-    @cached_property
-    def tested(self) -> tuple[str, ...]:
-        """The attributes that conditions, windows, order and keys read, in the schema's order."""
-        used = placing(self)
-        for condition in self.step_conditions:
-            used.update(p.attributes(condition))
-        used.update(key.name for step in self.eql.whole for key in step.keys)
-        return tuple(name for name in self.schema.attributes if name in used)
+    @property
+    def reads(self) -> Iterable[str | None]:
+        return (*super().reads, *(key.name for step in self.parsed.whole for key in step.keys))
 
 
 def bind_eql(query: EqlQuery, schema: Schema) -> BoundEql:
@@ -84,12 +74,9 @@ def bind_eql(query: EqlQuery, schema: Schema) -> BoundEql:
         return BoundEql(
             parsed=query,
             schema=schema,
-            types={},
-            condition=None,
             window=window,
-            returns=None,
             time=schema.time or (window.attribute if window else None),
-            step_conditions=conditions,
+            conditions=conditions,
             key_types=tuple(_key_types(query, schema)),
             pipes=tuple(_piped(one, schema) for one in query.pipes),
         )

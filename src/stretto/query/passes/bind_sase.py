@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,21 +13,18 @@ from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.passes import plan_sase
 from stretto.query.passes.bind import (
+    AnyBound,
     bind_window,
     bound_asked,
     check_keys,
     check_names,
     check_roles,
     is_key,
-    placing,
-    shown,
+    whole_events,
 )
-from stretto.query.passes.bind_totals import BoundAsked
 from stretto.query.plan import PatternPlan
 from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
-from stretto.query.totals import Totals, attributes
 from stretto.query.typing import Clock, kind_of, type_of_operand, typed, typed_operand
-from stretto.query.windows import BoundWindow
 
 
 @dataclass(frozen=True)
@@ -40,26 +37,22 @@ class BoundReturn:
 
 
 @dataclass(frozen=True)
-class BoundSase:
+class BoundSase(AnyBound):
     """A SASE+ query that fits its schema. ``types`` are the types of its references, by their names."""
 
     parsed: SaseQuery
-    schema: Schema
     types: Mapping[str, pa.DataType]
     condition: p.Predicate | None
-    window: BoundWindow | None
-    returns: tuple[BoundReturn, ...] | None
-    time: str | None
-    asked: BoundAsked | None = None
-
-    @property
-    def partition_by(self) -> tuple[str, ...]:
-        return self.parsed.partition_by
 
     @cached_property
     def plan(self) -> PatternPlan:
         """The query as all languages have it."""
         return plan_sase.plan_of(self.parsed, self.schema, self.condition, self.window)
+
+    @property
+    def conditions(self) -> tuple[p.Predicate, ...]:
+        """What WHERE asks."""
+        return () if self.condition is None else (self.condition,)
 
     @cached_property
     def compared(self) -> Mapping[str, pa.DataType]:
@@ -69,38 +62,22 @@ class BoundSase:
     @property
     def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The variables to report, each with the attributes of its events."""
-        if self.returns is not None or isinstance(self.parsed.asked, Totals):
-            return ()
-        everything = shown(self.parsed, self.schema)
-        return tuple((one.variable, everything) for one in self.parsed.positive)
+        return whole_events(self) if self.returns is None else ()
 
     @property
     def returned(self) -> set[str]:
-        """The attributes that RETURN reads."""
         names = {name for one in self.returns or () for name in p.attributes(one.value)}
         found = {self.parsed.references[name].attribute for name in names}
         return {name for name in found if name is not None}
-
-    @property
-    def computes(self) -> bool:
-        """Whether a condition has arithmetic, which can fail on the events of a batch."""
-        return self.condition is not None and p.computes(self.condition)
 
     @property
     def computes_matches(self) -> bool:
         """Whether something is computed over the events of a match."""
         return self.returns is not None or any(isinstance(one, Aggregate) for one in self.parsed.references.values())
 
-    @cached_property
-    def tested(self) -> tuple[str, ...]:
-        """The attributes that conditions, windows, order, partitions and totals read, in the schema's order."""
-        used = placing(self) | {*attributes(self.parsed.asked)}
-        if self.condition is not None:
-            for name in p.attributes(self.condition):
-                attribute = self.parsed.references[name].attribute
-                if attribute is not None:
-                    used.add(attribute)
-        return tuple(name for name in self.schema.attributes if name in used)
+    @property
+    def reads(self) -> Iterable[str | None]:
+        return (self.parsed.references[name].attribute for name in super().reads if name is not None)
 
 
 def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:

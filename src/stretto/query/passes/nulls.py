@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stretto.events import Schema
 from stretto.query import predicate as p
-from stretto.query.query import ParsedQuery
+from stretto.query.query import AnyQuery
 from stretto.query.sase import DISTINCT, LIST, Aggregate, SaseQuery
 from stretto.query.scalar_functions import FUNCTIONS
 from stretto.query.totals import Function, attributes, totals
@@ -23,7 +23,7 @@ _NUMBER = pa.int64()
 _TEXT = pa.string()
 
 
-def with_types_of_nulls(query: ParsedQuery | SaseQuery, schema: Schema) -> Schema:
+def with_types_of_nulls(query: AnyQuery, schema: Schema) -> Schema:
     """Give the schema a type for each attribute that is NULL throughout and that a condition, a partition or a total reads."""
     missing = {name for name, kind in schema.attributes.items() if pa.types.is_null(kind)}
     if not missing:

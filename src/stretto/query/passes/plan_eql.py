@@ -18,7 +18,7 @@ def plan_of(eql: EqlQuery, conditions: Iterable[p.Predicate], window: BoundWindo
     formula = Sequence(tuple(stages), (False,) * (len(stages) - 1)) if len(stages) > 1 else stages[0]
     return PatternPlan(
         formula=formula,
-        selection=f"{eql.mode} of {eql.selection}",
+        selection=f"{eql.mode} of {eql.strategy}",
         window=window,
         partition_by=eql.partition_by,
         endings=() if eql.until is None else (Ending("", found[-1]),),

@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
-from stretto.query.passes.bind import BoundQuery
-from stretto.query.passes.bind_sase import BoundSase
+from stretto.query.passes.bind import AnyBound
 
 # The lowest bits of the column that tells context from a slice's own rows; the others are the slice's number.
 MARK_BITS = 2
@@ -23,7 +22,7 @@ class Context:
     longer the same, matches could be missed: that is seen here, and an error.
     """
 
-    def __init__(self, query: BoundQuery | BoundSase) -> None:
+    def __init__(self, query: AnyBound) -> None:
         window = query.window
         self.window = window if window is not None and window.attribute != query.schema.time else None
         self.rows = 0
