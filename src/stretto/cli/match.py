@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,9 +111,10 @@ def match(  # noqa: PLR0913 - the options of the command
 ) -> None:
     """Find the complex events of QUERY in DATA."""
     import stretto
-    from stretto.cli.files import read_events, read_one, read_query, span_of, typed_columns
+    from stretto.cli.files import bound_to, read_events, read_one, read_query, span_of, typed_columns
     from stretto.cli.output import give
     from stretto.languages.clauses import is_clause
+    from stretto.matching.api.match import result_of
 
     text = read_query(query, language)
     column, types = typed_columns(type_ or ())
@@ -136,16 +138,8 @@ def match(  # noqa: PLR0913 - the options of the command
                 "--late; 'stretto run' reads streams"
             )
         events = read_one(data, format, types, "MATCH_RECOGNIZE")
-        schema, tables = _of_clause(text, events, roles | {"type": column, "language": language, "budget": allowed})
-        give(
-            schema,
-            tables,
-            lambda count: f"{count:,} row{'' if count == 1 else 's'}",
-            out,
-            json=json,
-            rows=rows,
-            time_unit=None,
-        )
+        schema, tables = result_of(text, events, roles | {"type": column, "language": language, "budget": allowed})
+        give(schema, tables, partial(_rows, noun="row"), out, json=json, rows=rows, time_unit=None)
         return
     compiled = stretto.compile(text, language=language)  # a wrong query is told before data is read
     if late is not None and disorder is None and speculation is None:
@@ -168,16 +162,10 @@ def match(  # noqa: PLR0913 - the options of the command
             )
         schema, tables = _on_spark(compiled, data, roles | ({} if budget is None else {"budget": allowed}))
     else:
-        schema, tables = _embedded(compiled, read_events(data, format, types), roles | {"budget": allowed})
-    give(
-        schema,
-        tables,
-        lambda count: _counted(count, compiled, output, schema, timeouts),
-        out,
-        json=json,
-        rows=rows,
-        time_unit=time_unit,
-    )
+        files = read_events(data, format, types)
+        schema, tables = result_of(bound_to(compiled, files, roles), files, roles | {"budget": allowed})
+    told = partial(_counted, query=compiled, output=output, schema=schema, timeouts=timeouts)
+    give(schema, tables, told, out, json=json, rows=rows, time_unit=time_unit)
 
 
 def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
@@ -188,28 +176,6 @@ def _budget(given: str | None, *, shown: bool) -> int | float | str | None:
     if given is None:
         return f"{default_bytes():.0f} B" if shown else None
     return budget_of(given)
-
-
-def _embedded(
-    compiled: Query, events: Source | dict[str, Source], roles: dict[str, Any]
-) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    import stretto
-    from stretto.cli.files import bound_to
-
-    query = bound_to(compiled, events, roles)
-    return query.output_schema(roles["output"], timeouts=roles["timeouts"]), stretto.iter_matches(
-        query, events, **roles
-    )
-
-
-def _of_clause(text: str, events: Source, options: dict[str, Any]) -> tuple[pa.Schema, Iterable[pa.Table]]:
-    """The rows of a clause, whose text says what options say of other queries."""
-    import stretto
-    from stretto.matching.executors.row_pattern import read_clause
-    from stretto.matching.sql.run import bound_to
-
-    tables = stretto.iter_matches(text, events, **options)
-    return bound_to(read_clause(text, options["time_unit"]), events.schema).output, tables
 
 
 def _as_stream(
@@ -258,15 +224,19 @@ def _on_spark(query: Query, data: list[str], roles: dict[str, Any]) -> tuple[pa.
     return table.schema, [table]
 
 
+def _rows(count: int, noun: str, plural: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def _counted(count: int, query: Query, output: Output, schema: pa.Schema, timeouts: bool) -> str:
     from stretto.query.totals import Totals
 
     if isinstance(query.parsed.asked, Totals):
-        return f"{count:,} row{'' if count == 1 else 's'}"
+        return _rows(count, "row")
     if schema.names[:1] == ["sign"]:
-        return f"{count:,} change{'' if count == 1 else 's'} of matches"
+        return _rows(count, "change of matches", "changes of matches")
     if output is Output.summary:
-        return f"{count:,} event{' that completes' if count == 1 else 's that complete'} matches"
+        return _rows(count, "event that completes matches", "events that complete matches")
     if timeouts:
-        return f"{count:,} row{'' if count == 1 else 's'} of matches and timeouts"
-    return f"{count:,} match{'' if count == 1 else 'es'}"
+        return _rows(count, "row of matches and timeouts", "rows of matches and timeouts")
+    return _rows(count, "match", "matches")

@@ -301,6 +301,9 @@ class RowQuery:
     time_unit: str | None = field(default=None, compare=False)  #: of the first column of ORDER BY, where it is a number
     language: ClassVar = "match_recognize"
 
+    def __hash__(self) -> int:
+        return hash(self.text)
+
     @property
     def variables(self) -> tuple[str, ...]:
         """The primary variables, in the order of the pattern."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -36,6 +37,7 @@ from stretto.query.row_pattern import RowQuery
 from stretto.times import DAY
 
 
+@lru_cache(maxsize=256)
 def read_clause(text: str, time_unit: str | None = None) -> RowQuery:
     """Read a clause, or a statement that is one clause over one table; ``time_unit``: of the number that its rows are ordered by.
 

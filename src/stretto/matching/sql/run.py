@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from stretto.matching.empty_result.queries import with_warnings
 from stretto.matching.input.files import Source, are_files, open_files
 from stretto.matching.output.progress import Progress
 from stretto.matching.sql.row_pattern_table import iter_recognized, unmet
+from stretto.query import functions
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import BoundRows, RowQuery, RowsPerMatch
 
@@ -122,11 +124,17 @@ def bound_to(clause: RowQuery, schema: pa.Schema) -> BoundRows:
     QueryError
         The clause does not fit them, or gives no columns, so that its rows could not be counted.
     """
-    bound = bind(clause, schema)
+    bound = _bound(clause, clause.time_unit, schema.serialize().to_pybytes(), functions.version())
     if not bound.output.names:
         hint = "add MEASURES, such as MATCH_NUMBER() AS match, or ALL ROWS PER MATCH"
         raise QueryError("the rows of the clause have no columns", text=clause.text, hint=hint)
     return bound
+
+
+@lru_cache(maxsize=64)
+def _bound(clause: RowQuery, time_unit: str | None, schema: bytes, version: int) -> BoundRows:
+    """A clause bound to columns, kept for the calls to come; ``version``: of the registered functions."""
+    return bind(clause, pa.ipc.read_schema(pa.py_buffer(schema)))
 
 
 def _by_name(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,7 +165,7 @@ def _alone(statement: Statement, clause: Clause, given: Mapping[str, Any], progr
 
 
 def _recognized(clause: Clause, rows: pa.Table, progress: bool | None) -> pa.Table:
-    bound = bind(clause.parsed, rows.schema)
+    bound = bound_to(clause.parsed, rows.schema)
     return pa.concat_tables([*_told(bound, rows, progress)] or [bound.output.empty_table()])
 
 
@@ -171,7 +179,7 @@ def match_clause(clause: RowQuery, events: Any, progress: bool | None) -> tuple[
     """
     table = _opened(events)
     rows = _rows_read(bound_to(clause, table.schema), table)
-    bound = bind(clause, rows.schema)
+    bound = bound_to(clause, rows.schema)
     return bound.output, _told(bound, rows, progress)
 
 
