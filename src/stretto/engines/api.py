@@ -75,6 +75,16 @@ class Matches(NamedTuple):
     measures: pa.Array | None = None  #: of a clause of SQL: what it measures of each match, a map of text to text
 
     @classmethod
+    def none(cls) -> Matches:
+        """No matches."""
+        none = np.zeros(0, np.int64)
+        return cls(none, none, np.zeros(1, np.int64), none, np.zeros(0, np.int32))
+
+    def keep(self, section: Section) -> None:
+        """Write the places of matches, for :meth:`kept`."""
+        section.arrays |= dict(zip(self._fields[:5], self[:5], strict=True))
+
+    @classmethod
     def kept(cls, section: Section, rows: int, marks: int) -> Matches:
         """Matches that a section has in arrays of these names, of a stream of so many rows, with so many marks.
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from stretto.array_types import I64
+from stretto.columns.arrays import longer
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.arcs import link_all, link_arc, retire_arc, survivors
 from stretto.engines.afa.code import AfaCode
-from stretto.engines.afa.state import longer
 from stretto.engines.afa.structure import Graph
 from stretto.query.afa import Afa, Arc, Emit, Kind
 from stretto.times import BEFORE_ALL

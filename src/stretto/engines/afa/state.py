@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stretto.array_types import I64
+from stretto.columns.arrays import longer
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.listing import list_events, list_partial
 from stretto.engines.afa.structure import Events, Out, Parts, Work
 from stretto.engines.afa.trails import keep, rebuild
+from stretto.engines.store import bytes_of, grown, zeros
 from stretto.errors import LimitError
 from stretto.memory import most_for_state
 from stretto.times import BEFORE_ALL
@@ -23,7 +24,6 @@ MOST_BYTES = 8 << 30
 LARGE_OUTPUT = 1 << 12
 
 TRAIL_ARRAYS = ("trail_before", "trail_row", "trail_label")
-_OTHERS = ("lost", "won", "F", "seen", "trail_table", *TRAIL_ARRAYS)
 
 
 def _power(least: int) -> int:
@@ -69,12 +69,11 @@ class AfaState:
         self.P = np.zeros((rows, s.SEED + 1), np.int64)
         self.P[s.START, s.SEED] = -1
         self.events = Events(X=_slots(1), E=np.zeros((1, words), np.int64))
-        self.parts = Parts(*(np.zeros(1, np.int64) for _ in Parts._fields))
-        lists = {name: np.zeros(small, np.int64) for name in Work._fields if name not in _OTHERS}
+        self.parts = zeros(Parts, 1)
         tables = {name: np.zeros((small, s.FIELDS + fields), np.int64) for name in ("lost", "won")}
         trails = {name: np.zeros(small + 1, np.int64) for name in TRAIL_ARRAYS}
         sized = {"seen": np.zeros(64, np.int64), "trail_table": np.zeros(_power(2 * small + 2), np.int64)}
-        self.work = Work(**lists, **tables, **trails, **sized, F=np.zeros((1, 1), np.int64))
+        self.work = zeros(Work, small, **tables, **trails, **sized, F=np.zeros((1, 1), np.int64))
         self.least_output = 16 * small
         self.out = self._output(self.least_output, self.least_output)
         self.grow_partial(small)
@@ -159,8 +158,7 @@ class AfaState:
     def fit_partitions(self, partitions: int) -> None:
         """Room for ``partitions``."""
         if self.parts.first.size < partitions:
-            size = max(partitions, 2 * self.parts.first.size)
-            self.parts = Parts(*(longer(array, size) for array in self.parts))
+            self.parts = grown(self.parts, max(partitions, 2 * self.parts.first.size))
 
     def drain(self) -> tuple[I64, I64]:
         """Take the rows out of the output buffer, and the positions of their events."""
@@ -195,8 +193,7 @@ class AfaState:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = (*self.events, *self.parts, *self.work, *self.out, self.P)
-        return int(sum(array.nbytes for array in arrays))
+        return bytes_of(self.events, self.parts, self.work, self.out, (self.P,))
 
     @property
     def live(self) -> tuple[int, int]:
@@ -217,10 +214,3 @@ class AfaState:
                 f"partial matches take more than {most >> 20:,} MiB ({partial:,} at {events:,} events): a narrower window, "
                 "stricter fences, or more frequent punctuations (advance(time)) keep fewer"
             )
-
-
-def longer(array: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """The array with zeros behind it."""
-    fresh = np.zeros((size, *array.shape[1:]), array.dtype)
-    fresh[: array.shape[0]] = array
-    return fresh

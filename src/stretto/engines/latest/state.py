@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.array_types import I64
-from stretto.columns.arrays import longer
 from stretto.engines.api import Matches
 from stretto.engines.latest import structure as s
 from stretto.engines.latest.kernels import listed
 from stretto.engines.latest.structure import NIL, Joined, Nodes, Out, Parts, Samples
+from stretto.engines.store import bytes_of, grown, over, zeros
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.memory import most_for_state
@@ -39,7 +39,7 @@ class LatestState:
         """No chain, and room for so many nodes."""
         self.registers[s.HEAD] = 1
         self.registers[[s.FREE, s.LIVE, s.TIMERS]] = 0
-        self.nodes = Nodes(*(np.zeros(size, np.int64) for _ in Nodes._fields))
+        self.nodes = zeros(Nodes, size)
         self.by_key = self._fresh(1)
 
     def _fresh(self, keys: int) -> Any:
@@ -48,23 +48,18 @@ class LatestState:
 
     def _output(self, rows: int) -> Out:
         cells = rows * self.steps
-        start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
-        return Out(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32))
+        return zeros(Out, rows, position=np.empty(cells, np.int64), mark=np.empty(cells, np.int32))
 
     def fit(self, keys: int) -> None:
         """Room for ``keys``."""
         have = len(self.by_key[0])
         if have < keys:
-            wider = self._fresh(max(keys, 2 * have))
-            for old, new in zip(self.by_key, wider, strict=True):
-                new[:have] = old
-            self.by_key = wider
+            self.by_key = over(self.by_key, self._fresh(max(keys, 2 * have)))
             self._check_room()
 
     def grow_nodes(self) -> None:
         """Room for twice as many nodes."""
-        size = 2 * self.nodes.position.size + self.steps
-        self.nodes = Nodes(*(longer(one, size) for one in self.nodes))
+        self.nodes = grown(self.nodes, 2 * self.nodes.position.size + self.steps)
         self._check_room()
 
     def _check_room(self) -> None:
@@ -78,10 +73,7 @@ class LatestState:
 
     def renumber(self, renamed: I64, rows: I64) -> None:
         """Keys have new numbers; ``rows`` are those that stay, in their order."""
-        fresh = self._fresh(max(1, rows.size))
-        for old, new in zip(self.by_key, fresh, strict=True):
-            new[: rows.size] = old[rows]
-        self.by_key = fresh
+        self.by_key = over([array[rows] for array in self.by_key], self._fresh(max(1, rows.size)))
         live = slice(1, int(self.registers[s.HEAD]))
         keys = self.nodes.key[live]
         keys[:] = np.where(keys < renamed.size, renamed[np.minimum(keys, renamed.size - 1)], 0)
@@ -109,7 +101,7 @@ class LatestState:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for group in (self.nodes, self.by_key, self.out) for array in group)
+        return bytes_of(self.nodes, self.by_key, self.out)
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from stretto.engines.match_ops.limits import TooMany
 from stretto.engines.match_ops.wrapper import AroundProgram, MachineRun
 from stretto.engines.programs import NfabProgram, Program, TimedProgram
 from stretto.engines.shared.counting import BEYOND
+from stretto.engines.store import bytes_of, grown, zeros
 from stretto.frame import Section
 from stretto.query.query import Keep, Skip
 
@@ -71,14 +72,14 @@ class Keeper(Operator):
         self.keep, self.marks, self.order = keep, marks, order
         early = not keep.longest and not waits
         self.rule = Rule(longest=keep.longest, early=early, by_part=False, waits=waits)
-        self.starts = _room(8)
-        self.queues = Queues(np.zeros(1, np.int64), np.zeros(1, np.int64))
+        self.starts = zeros(Starts, 8, open=np.bool_)
+        self.queues = zeros(Queues, 1)
         self.registers = np.zeros(REGISTERS, np.int64)
         self.registers[[COUNT, CLOSED]] = 1
         self.visits = NO_VISITS
         #: Where the matches to list begin at least, by visited event.
         self.floor = np.zeros(0, np.int64)
-        self.held = _no_matches()
+        self.held = Matches.none()
         self.found = self._read(self.held)
         self.passed = 0  #: positions below this are no starts unless they stand in a queue
         self.kept_starts = 0
@@ -185,20 +186,16 @@ class Keeper(Operator):
             self._sweep()
         need = self._starts + events
         if need > self.starts.position.size:
-            before, self.starts = self.starts, _room(2 * need)
-            for old, new in zip(before, self.starts, strict=True):
-                new[: old.size] = old
+            self.starts = grown(self.starts, 2 * need)
         if partitions > self.queues.first.size:
-            longer = np.zeros((2, 2 * partitions), np.int64)
-            longer[:, : self.queues.first.size] = self.queues
-            self.queues = Queues(*longer)
+            self.queues = grown(self.queues, 2 * partitions)
 
     def _sweep(self) -> None:
         """Leave out the starts that are gone."""
         count = self._starts
         alive = np.flatnonzero(self.starts.open[1:count]) + 1
         closed = int(np.searchsorted(alive, self.registers[CLOSED])) + 1
-        fresh = _room(max(8, 2 * alive.size))
+        fresh = zeros(Starts, max(8, 2 * alive.size), open=np.bool_)
         for new, old in zip(fresh, self.starts, strict=True):
             new[1 : alive.size + 1] = old[alive]
         self.starts = fresh
@@ -255,8 +252,7 @@ class Keeper(Operator):
 
     @property
     def nbytes(self) -> int:
-        groups = (self.starts, self.queues, self.found, (self.floor, self.held.mark))
-        return sum(array.nbytes for group in groups for array in group)
+        return bytes_of(self.starts, self.queues, self.found, (self.floor, self.held.mark))
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -266,8 +262,7 @@ class Keeper(Operator):
         own = slice(1, self._starts)
         for name in ("position", "key", "part", "best"):
             section.arrays[f"starts.{name}"] = getattr(self.starts, name)[own].copy()
-        for name in ("start", "end", "offset", "position", "mark"):
-            section.arrays[name] = getattr(self.held, name)
+        self.held.keep(section)
         section.values |= {"closed": int(self.registers[CLOSED]), "passed": self.passed}
 
     def load(self, section: Section, run: Reached) -> None:
@@ -290,16 +285,6 @@ class Keeper(Operator):
         self.found = self._read(self.held)
         self.registers[ROW] = self.looked = self.held.start.size
         self.passed = section.count("passed", most=run.rows)
-
-
-def _room(slots: int) -> Starts:
-    position, key, part, following, best = (np.zeros(slots, np.int64) for _ in range(5))
-    return Starts(position, key, part, following, best, np.zeros(slots, np.bool_))
-
-
-def _no_matches() -> Matches:
-    none = np.zeros(0, np.int64)
-    return Matches(none, none, np.zeros(1, np.int64), none, np.zeros(0, np.int32))
 
 
 class KeptProgram(AroundProgram["KeptRun"]):

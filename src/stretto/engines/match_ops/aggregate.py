@@ -290,9 +290,9 @@ class Adder(Operator):
 
 
 def _seen(events: int, slots: int, parts: int) -> Seen:
-    position, pane, base = (np.zeros(events, np.int64) for _ in range(3))
     ints, reals = np.zeros((slots, events), np.int64), np.zeros((slots, events), np.float64)
     known, says = np.zeros((slots, events), np.bool_), np.zeros((parts, events), np.int64)
+    position, pane, base = np.zeros((3, events), np.int64)
     return Seen(position, pane, base, Values(ints, reals, known, says))
 
 
@@ -302,13 +302,7 @@ def _with_room(seen: Seen, events: int) -> Seen:
     if events <= have:
         return seen
     position, pane, base = (_longer(array, events) for array in seen[:3])
-    ints, reals, known, says = seen.values
-    return Seen(
-        position,
-        pane,
-        base,
-        Values(_longer(ints, events), _longer(reals, events), _longer(known, events), _longer(says, events)),
-    )
+    return Seen(position, pane, base, Values(*[_longer(array, events) for array in seen.values]))
 
 
 def _longer(array: NDArray[Any], events: int) -> NDArray[Any]:

@@ -23,6 +23,7 @@ from stretto.engines.match_ops.top_k_arrays import Bounds, Lists, Memo, Picked, 
 from stretto.engines.match_ops.top_k_held import Held, Rows
 from stretto.engines.shared.counting import Counts
 from stretto.engines.shared.windows import values_of
+from stretto.engines.store import bytes_of, with_room, zeros
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotal
@@ -321,7 +322,7 @@ class Choice(Operator):
         assert self.groups is not None
         bounds, count = self.picker.bounds, len(self.groups)
         if count > bounds.window.shape[0]:
-            self.picker = self.picker._replace(bounds=Bounds(*(roomy(array, 2 * count) for array in bounds)))
+            self.picker = self.picker._replace(bounds=with_room(bounds, 2 * count))
 
     def _raise_bounds(self) -> None:
         """A match must be as good as the last one that its group has, where that has as many as are asked for."""
@@ -367,8 +368,7 @@ class Choice(Operator):
     def nbytes(self) -> int:
         """Bytes that it holds."""
         own = self.held.nbytes + (0 if self.groups is None else self.groups.nbytes)
-        bundles = (array for bundle in self.picker[:-1] for array in bundle)
-        return own + int(sum(array.nbytes for array in bundles))
+        return own + bytes_of(*self.picker[:-1])
 
     # -- state ------------------------------------------------------------------------------------------------------------
 
@@ -425,9 +425,8 @@ def _exactly(array: pa.Array, known: NDArray[np.bool_], factor: int) -> I64:
 
 
 def _values(events: int, items: int, scores: np.dtype[Any], holds: NDArray[np.bool_]) -> Values:
-    value = np.zeros((events, max(1, items)), scores)
     holds = holds if items else np.zeros((holds.shape[0], 1), np.bool_)
-    return Values(np.zeros(events, np.int64), np.zeros(events, np.int64), value, holds)
+    return zeros(Values, events, value=np.zeros((events, max(1, items)), scores), holds=holds)
 
 
 def _with_room(values: Values, events: int) -> Values:
@@ -437,16 +436,13 @@ def _with_room(values: Values, events: int) -> Values:
 
 
 def _memo(sets: int, slots: int, scores: np.dtype[Any]) -> Memo:
-    node, start, choice = (np.zeros((sets, slots), np.int64) for _ in range(3))
-    score = np.zeros((sets, slots), scores)
-    return Memo(node, score, start, choice, np.zeros(slots, np.int64), np.zeros(slots, scores))
+    tables = {name: np.zeros((sets, slots), np.int64) for name in ("node", "start", "choice")}
+    return zeros(Memo, slots, **tables, score=np.zeros((sets, slots), scores), weight=scores)
 
 
 def _lists(slots: int, entries: int, scores: np.dtype[Any]) -> Lists:
-    stamp, first, last, left, right = (np.zeros(slots, np.int64) for _ in range(5))
-    start, node, below, following = (np.zeros(entries, np.int64) for _ in range(4))
-    over, score = np.zeros(slots, np.bool_), np.zeros(entries, scores)
-    return Lists(stamp, first, last, left, right, over, score, start, node, below, following)
+    own = {name: np.zeros(entries, np.int64) for name in ("start", "node", "below", "next")}
+    return zeros(Lists, slots, **own, over=np.bool_, score=np.zeros(entries, scores))
 
 
 def _counts(sets: int, slots: int) -> Counts:
@@ -455,15 +451,11 @@ def _counts(sets: int, slots: int) -> Counts:
 
 
 def _scratch(size: int, drawn: int) -> Scratch:
-    waiting, cursor, spot, mark = (np.zeros(size, np.int64) for _ in range(4))
     table = 1 << (4 * drawn).bit_length()
-    return Scratch(
-        waiting, cursor, spot, mark, np.zeros(table, np.int64), np.zeros(table, np.int64), np.zeros(1, np.float64)
-    )
+    tables = {name: np.zeros(table, np.int64) for name in ("taken", "round")}
+    return zeros(Scratch, size, **tables, key=np.zeros(1, np.float64))
 
 
 def _picked(rows: int, cells: int, scores: np.dtype[Any]) -> Picked:
-    start, end, stop, group, window = (np.zeros(rows, np.int64) for _ in range(5))
-    return Picked(
-        start, end, stop, np.zeros(cells, np.int64), np.zeros(cells, np.int32), np.zeros(rows, scores), group, window
-    )
+    places = {"position": np.zeros(cells, np.int64), "mark": np.zeros(cells, np.int32)}
+    return zeros(Picked, rows, **places, score=scores)

@@ -17,6 +17,7 @@ from stretto.engines.nfab.compiled import Compiled
 from stretto.engines.nfab.partial import NONE, WORDS, Firsts, follow
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.nfab.state import NEVER, NfabState
+from stretto.engines.store import grown, zeros
 from stretto.frame import Section
 from stretto.query.sase import places
 
@@ -37,11 +38,7 @@ class FollowingState(following.FollowingState, NfabState):
 
     def grow_firsts(self) -> None:
         """Room for twice as many."""
-        count = self.count
-        fresh = _room_for(2 * max(1, count))
-        for name, array in self.firsts._asdict().items():
-            getattr(fresh, name)[: array.size] = array
-        self.firsts = fresh
+        self.firsts = grown(self.firsts, 2 * max(1, self.count))._replace(used=self.firsts.used)
 
     def waits(self, slots: I64) -> Bits:
         waits: Bits = super().waits(slots) & (self.firsts.node[slots] != s.NIL)
@@ -114,8 +111,7 @@ class FollowingState(following.FollowingState, NfabState):
 
 
 def _room_for(size: int) -> Firsts:
-    position, part, key, node, length = (np.zeros(max(1, size), np.int64) for _ in range(5))
-    return Firsts(position, part, key, node, length, np.zeros(1, np.int64))
+    return zeros(Firsts, max(1, size), used=np.zeros(1, np.int64))
 
 
 class FollowingRun(Following, NfabRunner):

@@ -12,6 +12,7 @@ from stretto.engines.nfab.cleaning import collect, list_runs
 from stretto.engines.nfab.structure import Memory, Nodes, Parts, Runs, Scratch
 from stretto.engines.shared.counting import counts_for
 from stretto.engines.shared.values import Op, Slot
+from stretto.engines.store import bytes_of, grown, named, zeros
 from stretto.engines.tecs.enumerate import Output
 from stretto.errors import LimitError
 from stretto.frame import Section
@@ -54,8 +55,8 @@ class NfabState:
         self.runs = new_runs(1, words)
         self._free(small)
         self.nodes = new_nodes(small, columns)
-        self.parts = Parts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, negations), np.int64))
-        self.scratch = _scratch(16)
+        self.parts = zeros(Parts, 1, negated=negations)
+        self.scratch = zeros(Scratch, 16)
         self.out = new_output(min(16 * small, 1 << 16), min(64 * small, 1 << 20))
         self.counts = counts_for(0)
 
@@ -66,9 +67,8 @@ class NfabState:
 
     def _free(self, more: int) -> None:
         """Add ``more`` free runs."""
-        old = self.runs
-        size = old.state.size
-        fresh = Runs(*(longer(array, size + more) for array in old))
+        size = self.runs.state.size
+        fresh = grown(self.runs, size + more)
         fresh.next[size : size + more] = np.arange(size + 1, size + more + 1)
         fresh.next[size + more - 1] = self.registers[s.FREE]
         self.registers[s.FREE] = size
@@ -78,21 +78,16 @@ class NfabState:
     def fit_partitions(self, partitions: int) -> None:
         """Room for ``partitions``."""
         if self.parts.head.size < partitions:
-            size = max(partitions, 2 * self.parts.head.size)
-            self.parts = Parts(*(longer(array, size) for array in self.parts))
+            self.parts = grown(self.parts, max(partitions, 2 * self.parts.head.size))
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 
     def save(self, section: Section, partitions: int) -> None:
         """Write what is reachable. Runs are written partition by partition, in the order of their lists."""
         arrays, used = section.arrays, slice(1, int(self.registers[s.HEAD]))
-        arrays |= {f"nodes.{name}": array[used] for name, array in self.nodes._asdict().items() if name != "P"}
-        if self.columns:
-            arrays["nodes.P"] = self.nodes.P[used].ravel()
+        arrays |= named(self.nodes, "nodes", used, () if self.columns else ("P",))
         numbers = self.listed(partitions)
-        arrays |= {
-            f"runs.{name}": array[numbers].ravel() for name, array in self.runs._asdict().items() if name != "next"
-        }
+        arrays |= named(self.runs, "runs", numbers, ("next",))
         arrays["parts.size"] = self.parts.size[:partitions].copy()
         arrays["parts.negated"] = self.parts.negated[:partitions].ravel()
         timers = int(self.registers[s.TIMERS])
@@ -131,7 +126,7 @@ class NfabState:
         runs["V"] = _with_carries(runs["V"], runs["state"].size, slots)
         self._load_runs(runs)
         negated = arrays["parts.negated"].astype(np.int64).reshape(partitions, self.negations)
-        self.parts = Parts(*(np.zeros((max(1, partitions), *array.shape[1:]), np.int64) for array in self.parts))
+        self.parts = zeros(Parts, max(1, partitions), negated=self.negations)
         self.parts.negated[:partitions] = negated
         self._link(arrays["parts.size"].astype(np.int64))
         self._load_timers(arrays["timers.run"].astype(np.int64), arrays["timers.serial"].astype(np.int64))
@@ -183,7 +178,7 @@ class NfabState:
         numbers = self.listed(partitions)
         self._load_runs({name: array[numbers] for name, array in self.runs._asdict().items() if name != "next"})
         self._link(self.parts.size[:partitions].copy())
-        self.scratch = _scratch(16)
+        self.scratch = zeros(Scratch, 16)
 
     def grow_runs(self) -> None:
         self._free(max(self.runs.state.size, int(self.registers[s.NEED])))
@@ -244,7 +239,7 @@ class NfabState:
             name: longer(getattr(old, name), max(size, getattr(old, name).size))
             for name in ("stack", "depth", "owner", "path", "spot", "mark", "timer", "serial")
         }
-        self.scratch = _scratch(size)._replace(**kept)
+        self.scratch = zeros(Scratch, size)._replace(**kept)
 
     def grow_stack(self) -> None:
         need = int(self.registers[s.NEED])
@@ -289,28 +284,22 @@ class NfabState:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        groups = (self.runs, self.nodes, self.parts, self.scratch, self.out, self.counts)
-        return sum(array.nbytes for group in groups for array in group)
+        return bytes_of(self.runs, self.nodes, self.parts, self.scratch, self.out, self.counts)
 
 
 def new_runs(size: int, words: int) -> Runs:
-    state, start, last, node, following = (np.zeros(size, np.int64) for _ in range(5))
-    return Runs(state, start, last, node, following, np.zeros((size, words + 1), np.int64))
+    return zeros(Runs, size, V=words + 1)
 
 
 def new_nodes(size: int, columns: int) -> Nodes:
-    previous, other, start, position, label = (np.zeros(size, np.int64) for _ in range(5))
-    start[s.NIL] = NEVER  # nothing lies behind it
-    return Nodes(previous, other, start, position, label, np.zeros((size if columns else 1, columns + 1), np.int64))
-
-
-def _scratch(size: int) -> Scratch:
-    return Scratch(*(np.zeros(size, np.int64) for _ in Scratch._fields))
+    nodes = zeros(Nodes, size, P=np.zeros((size if columns else 1, columns + 1), np.int64))
+    nodes.start[s.NIL] = NEVER  # nothing lies behind it
+    return nodes
 
 
 def new_output(rows: int, cells: int) -> Output:
-    start, end, stop = (np.empty(rows, np.int64) for _ in range(3))
-    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), np.empty(0, np.int64))
+    places = {"position": np.empty(cells, np.int64), "mark": np.empty(cells, np.int32)}
+    return zeros(Output, rows, **places, visit=np.empty(0, np.int64))
 
 
 def _with_carries(V: NDArray[np.int64], count: int, slots: list[Slot]) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from stretto.columns.arrays import roomy
 from stretto.engines.api import Matches
 from stretto.engines.shared.counting import counts_for
+from stretto.engines.store import bytes_of, with_room, zeros
 from stretto.engines.tecs import structure as s
 from stretto.engines.tecs.collect import copy, live_positions, mark, pack, unpack
 from stretto.engines.tecs.enumerate import Output, Stack
@@ -37,9 +38,8 @@ class State:
         self._tells_visits = tells_visits
         self.nodes = _nodes(_power(max(small, 2)))
         self.records = Records(np.zeros(1, np.int64), np.zeros(max(small, 8), np.int64))
-        self.work = Work(*[np.zeros(small, np.int64) for _ in Work._fields])
-        self.cells = Cells(*[np.zeros(small, np.int64) for _ in Cells._fields])
-        self.stack = _stack(small)
+        self.work, self.cells = zeros(Work, small), zeros(Cells, small)
+        self.stack = zeros(Stack, small, mark=np.int32)
         self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18), tells_visits)
         self.counts = counts_for(0)
         self._counted = self.nodes  # what the counts are of
@@ -96,7 +96,7 @@ class State:
 
     def grow_active(self) -> None:
         need = self._need()
-        self.cells = Cells(*(roomy(array, need) for array in self.cells))
+        self.cells = with_room(self.cells, need)
         by_state, by_entry = self.work[:2], self.work[2:]
         self.work = Work(*by_state, *(roomy(array, need) for array in by_entry))
 
@@ -112,8 +112,7 @@ class State:
             self.records = Records(roomy(self.records.head, partitions), self.records.arena)
 
     def grow_stack(self) -> None:
-        need = max(self._need(), 2 * self.stack.node.size)
-        self.stack = Stack(*(roomy(array, need) for array in self.stack))
+        self.stack = with_room(self.stack, max(self._need(), 2 * self.stack.node.size))
 
     def fit_counts(self) -> None:
         """Room to count matches; nothing is known yet of nodes that were numbered anew."""
@@ -193,8 +192,7 @@ class State:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        groups = (self.nodes, self.records, self.work, self.cells, self.stack, self.out, self.counts)
-        return sum(array.nbytes for group in groups for array in group)
+        return bytes_of(self.nodes, self.records, self.work, self.cells, self.stack, self.out, self.counts)
 
 
 def _power(size: int) -> int:
@@ -208,12 +206,6 @@ def _nodes(capacity: int) -> Nodes:
     return Nodes(left, right, start, right_start, position, words.view(np.int32)[:, 10])
 
 
-def _stack(size: int) -> Stack:
-    node, depth, key, path, before = [np.zeros(size, np.int64) for _ in range(5)]
-    return Stack(node, depth, key, path, np.zeros(size, np.int32), before)
-
-
 def _output(rows: int, cells: int, tells_visits: bool) -> Output:
-    start, end, stop = [np.empty(rows, np.int64) for _ in range(3)]
-    visit = np.empty(rows if tells_visits else 0, np.int64)
-    return Output(start, end, stop, np.empty(cells, np.int64), np.empty(cells, np.int32), visit)
+    places = {"position": np.empty(cells, np.int64), "mark": np.empty(cells, np.int32)}
+    return zeros(Output, rows, **places, visit=np.empty(rows if tells_visits else 0, np.int64))

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.array_types import I64, Bits
 from stretto.budget import Budget
+from stretto.columns.arrays import roomy
 from stretto.engines.match_ops import timeout_tracker as following
 from stretto.engines.match_ops.limits import Patience, TooMany
 from stretto.engines.match_ops.timeout_tracker import SWEEP_AT_LEAST, Following, Places
+from stretto.engines.store import bytes_of, named, over, zeros
 from stretto.engines.timed import partial as f
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.intake import TimedIntake
@@ -111,7 +113,7 @@ class FollowingState(following.FollowingState):
         self.used = 1  #: the next free slot
         self.logged = 1  #: … after the last sweep
         self.tail: I64 = np.zeros(1, np.int64)  #: by partition: its last event
-        self.firsts = Starts(*(np.zeros(0, np.int64) for _ in Starts._fields))
+        self.firsts = zeros(Starts, 0)
 
     @property
     def count(self) -> int:
@@ -120,21 +122,16 @@ class FollowingState(following.FollowingState):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(array.nbytes for array in (*self.log, *self.firsts, self.tail, self.measure, self.open))
+        return bytes_of(self.log, self.firsts, (self.tail, self.measure, self.open))
 
     def append(self, events: dict[str, NDArray[Any]], begins: Bits, partitions: int) -> None:
         """More events, of which some may begin a match."""
         count = begins.size
         end = self.used + count
         if end > self.log.cls.size:
-            log = f.room_for_events(2 * end, self.clock)
-            for old, new in zip(self.log, log, strict=True):
-                new[: self.used] = old[: self.used]
-            self.log = log
+            self.log = over(self.log, f.room_for_events(2 * end, self.clock))
         if partitions > self.tail.size:
-            tail = np.zeros(max(partitions, 2 * self.tail.size), np.int64)
-            tail[: self.tail.size] = self.tail
-            self.tail = tail
+            self.tail = roomy(self.tail, partitions)
         for name, values in events.items():
             getattr(self.log, name)[self.used : end] = values
         f.link(self.log, self.tail, self.used, end)
@@ -174,12 +171,9 @@ class FollowingState(following.FollowingState):
         """Write log and first events; ``truth`` says which guards hold of classes, whose numbers are of this process."""
         known, cls = np.unique(self.log.cls[1 : self.used], return_inverse=True)
         section.arrays["log.guards"] = truth(known).ravel()
-        for name, array in self.log._asdict().items():
-            if name != "next":
-                section.arrays[f"log.{name}"] = array[1 : self.used].copy()
+        section.arrays |= named(self.log, "log", slice(1, self.used), ("next",))
         section.arrays["log.cls"] = cls.astype(np.int64)
-        for name, array in self.firsts._asdict().items():
-            section.arrays[f"firsts.{name}"] = array.copy()
+        section.arrays |= named(self.firsts, "firsts", slice(None))
         self.save_firsts(section)
 
     def load(self, section: Section, classes: Callable[[Bits], I64], partitions: int, rows: int) -> None:
@@ -312,9 +306,7 @@ class FollowingRun(Following, TimedIntake):
         if not self.budget.holds(0, sum(array.nbytes for array in ways)):
             what = f"begins more than {old.event.size:,} partial matches, of which the furthest is sought"
             raise TooMany(event, what, FEWER, self.budget)
-        for before, after in zip(old, ways, strict=True):
-            after[: before.size] = before
-        self._ways = ways
+        self._ways = over(old, ways)
 
     def _shown(self, stop: I64, position: I64, step: I64) -> Places:
         """Partial matches with the events that SELECT shows."""

@@ -13,13 +13,15 @@ from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.match_ops.limits import TooMany
 from stretto.engines.shared.counting import Unlisted, counted, counts_for
+from stretto.engines.store import bytes_of, grown, named, over, zeros
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.collect import copy, mark
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.counting import Tally, count_paths_of
 from stretto.engines.timed.structure import Events, Links, Machine, Nodes, Output, Parts, Walk
-from stretto.frame import Section  #: What has fewer matches.
+from stretto.frame import Section
 
+#: What has fewer matches.
 FEWER = "a narrower WITHIN, AFTER … WITHIN or GAP has fewer"
 
 
@@ -38,7 +40,7 @@ class State:
         self.windows, self.window = len(program.steps.windows), program.machine.window[0]
         small = max(1, capacity)
         self.nodes = self._nodes(small + 1)
-        self.links = _links(small)
+        self.links = zeros(Links, small)
         self.parts = self._parts(1)
         self.walk = self._walk(small + 1)
         self.out = self._output(min(small * 16, 1 << 16), min(small * 64, 1 << 18), 1 << (small - 1).bit_length())
@@ -51,40 +53,33 @@ class State:
     # -- arrays -------------------------------------------------------------------------------------------------------
 
     def _nodes(self, count: int) -> Nodes:
-        words = {name: np.zeros(count, np.int64) for name in Nodes._fields}
-        measures = {name: np.zeros(count, self.measure) for name in ("measure", "bad")}
-        others: dict[str, Any] = {"clock": np.zeros(count, self.clock), "spoilt": np.zeros(count, np.bool_)}
-        return Nodes(**(words | measures | others))
+        return zeros(Nodes, count, measure=self.measure, bad=self.measure, clock=self.clock, spoilt=np.bool_)
 
     def _parts(self, count: int) -> Parts:
-        return Parts(
+        return zeros(
+            Parts,
+            count,
             head=np.zeros(count * self.steps, np.int64),
             tail=np.zeros(count * self.steps, np.int64),
             reached=np.zeros(count * self.lates, np.int64),
             seen=np.full(count * self.groups, -1, np.int64),
-            rank=np.zeros(count, np.int64),
             consumed=np.full(count, -1, np.int64),
-            known=np.zeros(count, np.int64),
-            latest=np.zeros(count, self.measure),
+            latest=self.measure,
         )
 
     def _walk(self, depth: int) -> Walk:
-        node, link, at, chain, found = (np.zeros(depth, np.int64) for _ in range(5))
         root, start = (np.zeros(self.steps, np.int64) for _ in range(2))
         until, dead = (np.zeros(size * self.windows, self.clock) for size in (depth, self.nodes.step.size))
-        return Walk(node, link, at, chain, found, until, root, start, dead)
+        return zeros(Walk, depth, until=until, root=root, start=start, dead=dead)
 
     def _output(self, rows: int, cells: int, slots: int) -> Output:
-        words = {name: np.zeros(rows, np.int64) for name in ("start", "end", "stop", "part", "hash")}
-        begun, ended = np.zeros(rows, self.measure), np.zeros(rows, self.measure)
-        slot, stamp = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
-        position, mark_ = np.zeros(cells, np.int64), np.zeros(cells, np.int32)
-        return Output(**words, begun=begun, ended=ended, position=position, mark=mark_, slot=slot, stamp=stamp)
+        table = {name: np.zeros(slots, np.int64) for name in ("slot", "stamp")}
+        places = {"position": np.zeros(cells, np.int64), "mark": np.zeros(cells, np.int32)}
+        return zeros(Output, rows, begun=self.measure, ended=self.measure, **table, **places)
 
     @property
     def nbytes(self) -> int:
-        held = (self.nodes, self.links, self.parts, self.walk, self.out, self.tally.counts, self.tally[1:])
-        return int(sum(array.nbytes for arrays in held for array in arrays))
+        return bytes_of(self.nodes, self.links, self.parts, self.walk, self.out, self.tally.counts, self.tally[1:])
 
     # -- room ---------------------------------------------------------------------------------------------------------
 
@@ -92,7 +87,7 @@ class State:
         """Room for so many partitions."""
         have = self.parts.rank.size
         if have < count:
-            self.parts = _over(self.parts, self._parts(max(count, 2 * have)))
+            self.parts = over(self.parts, self._parts(max(count, 2 * have)))
 
     def tally_for(self, nodes: int) -> Tally:
         """Nothing is known of so many nodes."""
@@ -112,11 +107,11 @@ class State:
         arrays = (self.nodes, self.links, self.parts)
         while (status := count_paths_of(at, events, machine, *arrays, walk, tally, registers)) != _jit.DONE:
             if status == _jit.GROW_STACK:
-                walk = _over(walk, self._walk(2 * walk.node.size))
+                walk = over(walk, self._walk(2 * walk.node.size))
         return counted(int(tally.counts.matches[-1]), float(tally.counts.bits[-1]))
 
     def grow_walk(self) -> None:
-        self.walk = _over(self.walk, self._walk(2 * self.walk.node.size))
+        self.walk = over(self.walk, self._walk(2 * self.walk.node.size))
 
     def grow_table(self) -> None:
         size = 2 * self.out.slot.size
@@ -130,7 +125,7 @@ class State:
             raise TooMany(event, what, FEWER, self.budget)
         larger = self._output(2 * rows, 2 * cells, self.out.slot.size)
         slot, stamp = self.out.slot, self.out.stamp
-        self.out = _over(self.out, larger)._replace(slot=slot, stamp=stamp)
+        self.out = over(self.out, larger)._replace(slot=slot, stamp=stamp)
 
     def collect(self, machine: Machine, now: int | float | None, span: int, need: int) -> None:
         """Keep what is reachable, in stores that are at least half empty and have room for ``need`` more.
@@ -144,10 +139,10 @@ class State:
         linked = int(self.registers[s.LINKS])
         self.nodes = self._nodes(_room(live + need + 1, old.step.size))
         self.walk = self._walk(self.walk.node.size)
-        into = _links(max(linked, 1))
+        into = zeros(Links, max(linked, 1))
         copy(old, links, self.nodes, into, self.parts, keep, self.registers)
         held = int(self.registers[s.LINKS])
-        self.links = _over(Links(*(one[:held] for one in into)), _links(_room(held + need, links.edge.size)))
+        self.links = over(Links(*(one[:held] for one in into)), zeros(Links, _room(held + need, links.edge.size)))
 
     def drain(self) -> tuple[Matches, I64, NDArray[Any], NDArray[Any]]:
         """Take the matches out of the output buffers, with the partition and the measures of first and last event of each."""
@@ -194,8 +189,8 @@ class State:
         """Write nodes, links, partitions and registers."""
         nodes, links = int(self.registers[s.NODES]), int(self.registers[s.LINKS])
         for prefix, arrays, count in (("nodes", self.nodes, nodes), ("links", self.links, links)):
-            section.arrays |= {f"{prefix}.{name}": array[:count].copy() for name, array in arrays._asdict().items()}
-        section.arrays |= {f"parts.{name}": array.copy() for name, array in self.parts._asdict().items()}
+            section.arrays |= named(arrays, prefix, slice(count))
+        section.arrays |= named(self.parts, "parts", slice(None))
         section.arrays["registers"] = self.registers.copy()
 
     def load(self, section: Section, partitions: int, rows: int) -> None:
@@ -204,11 +199,11 @@ class State:
         registers = section.numbers("registers")
         self._check(section, partitions, rows)
         parts = Parts(*(held[f"parts.{name}"] for name in Parts._fields))
-        self.parts = _over(parts, self._parts(max(1, partitions, parts.rank.size)))
+        self.parts = over(parts, self._parts(max(1, partitions, parts.rank.size)))
         nodes = Nodes(*(held[f"nodes.{name}"] for name in Nodes._fields))
-        self.nodes = _over(nodes, self._nodes(max(self.nodes.step.size, nodes.step.size)))
+        self.nodes = over(nodes, self._nodes(max(self.nodes.step.size, nodes.step.size)))
         links = Links(*(held[f"links.{name}"] for name in Links._fields))
-        self.links = _over(links, _links(max(self.links.edge.size, links.edge.size)))
+        self.links = grown(links, max(self.links.edge.size, links.edge.size))
         self.walk = self._walk(self.walk.node.size)
         self.registers[: s.SETTINGS] = 0
         for number in (s.SERIAL, s.VISITED, s.TRIGGERS, s.LOW, s.CONSUMED):
@@ -252,17 +247,6 @@ class State:
             for name in fields:
                 if section.arrays[f"{prefix}.{name}"].size != size:
                     raise ValueError(f"there are not {size} of {prefix}.{name}")
-
-
-def _links(count: int) -> Links:
-    return Links(*(np.zeros(count, np.int64) for _ in Links._fields))
-
-
-def _over(old: Any, fresh: Any) -> Any:
-    """The content of arrays at the beginning of longer ones."""
-    for before, after in zip(old, fresh, strict=True):
-        after[: before.size] = before
-    return fresh
 
 
 def _room(needed: int, have: int) -> int:

@@ -31,9 +31,7 @@ class Waiting:
     def __init__(self, size: int | float, budget: Budget) -> None:
         self.size, self.budget = size, budget
         kind = np.float64 if isinstance(size, float) else np.int64
-        none = np.zeros(0, np.int64)
-        self.matches = Matches(none, none, np.zeros(1, np.int64), none, np.zeros(0, np.int32))
-        self.part = none
+        self.matches, self.part = Matches.none(), np.zeros(0, np.int64)
         self.begun: NDArray[Any] = np.zeros(0, kind)
         self.ended: NDArray[Any] = np.zeros(0, kind)
         self._added: list[tuple[Matches, I64, NDArray[Any], NDArray[Any]]] = []
@@ -142,8 +140,7 @@ class Waiting:
 
     def save(self, section: Section) -> None:
         """Write what waits."""
-        for name in ("start", "end", "offset", "position", "mark"):
-            section.arrays[name] = getattr(self.matches, name)
+        self.matches.keep(section)
         section.arrays |= {"part": self.part, "begun": self.begun, "ended": self.ended}
 
     def load(self, section: Section, partitions: int, rows: int, marks: int) -> None:

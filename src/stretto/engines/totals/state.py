@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.array_types import F64, I64
 from stretto.budget import Budget, described_bytes
+from stretto.columns.arrays import roomy
 from stretto.engines.shared.intake import kept
+from stretto.engines.store import bytes_of, over, zeros
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.blocks import class_of
 from stretto.engines.totals.fitting import misfit
@@ -81,14 +83,12 @@ class State:
             if ints.size:
                 _clear(int(kind), ints[column :: self.columns], reals[column :: self.columns])
         slots = 4 << max(1, (groups - 1).bit_length()) if self.vary else 0
-        block, latest, after, live = (np.zeros(groups, np.int64) for _ in range(4))
         base, part = np.zeros((2, groups if self.vary else 0), np.int64)
-        return Sums(ints, reals, block, latest, after, live, np.zeros(slots, np.int64), base, part)
+        return zeros(Sums, groups, ints=ints, reals=reals, slot=np.zeros(slots, np.int64), base=base, part=part)
 
     def _rows(self, rows: int) -> Rows:
-        start, end, base, part, window = (np.zeros(rows, np.int64) for _ in range(5))
         ints = np.zeros(rows * self.columns, np.int64)
-        return Rows(start, end, base, part, window, ints, ints.view(np.float64))
+        return zeros(Rows, rows, ints=ints, reals=ints.view(np.float64))
 
     # -- growing ------------------------------------------------------------------------------------------------------
 
@@ -107,11 +107,7 @@ class State:
             case _jit.GROW_ACTIVE:
                 self.work = _work(max(need, 2 * self.work.state.size))
             case _jit.GROW_OUTPUT:
-                old, self.rows = self.rows, self._rows(max(need, 2 * self.rows.end.size))
-                for longer, before in zip(
-                    self.rows[:-1], old[:-1], strict=True
-                ):  # the last are the words of those before
-                    longer[: before.size] = before
+                self.rows = over(self.rows, self._rows(max(need, 2 * self.rows.end.size)))
             case _jit.GROW_TABLE:
                 self.fit_groups(max(need, 2 * self.sums.block.size))
 
@@ -127,16 +123,12 @@ class State:
                 f"the counts of partial matches go over the budget of {self.budget}, at {described_bytes(8 * words)}: each partition "
                 "has one for each state and each start in its window\nhint: a narrower WITHIN has fewer starts; budget= allows more"
             )
-        longer = _store(words)
-        longer.ints[: self.store.ints.size] = self.store.ints
-        self.store = longer
+        self.store = over(self.store, _store(words))
 
     def fit_partitions(self, partitions: int) -> None:
         """Room for so many records."""
         if self.head.size < partitions:
-            longer = np.zeros(max(partitions, 2 * self.head.size), np.int64)
-            longer[: self.head.size] = self.head
-            self.head = longer
+            self.head = roomy(self.head, partitions)
 
     def fit_groups(self, groups: int) -> None:
         """Room for so many groups."""
@@ -222,8 +214,7 @@ class State:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        groups = (self.store[:1], self.work, self.sums, self.rows)
-        return int(self.head.nbytes + sum(array.nbytes for group in groups for array in group))
+        return bytes_of((self.head,), self.store[:1], self.work, self.sums, self.rows)
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
@@ -333,8 +324,7 @@ def _store(words: int) -> Store:
 
 def _work(entries: int) -> Work:
     slots = 4 << entries.bit_length()
-    state, group, latest, block = (np.zeros(entries, np.int64) for _ in range(4))
-    return Work(np.zeros(slots, np.int64), np.zeros(slots, np.int64), state, group, latest, block)
+    return zeros(Work, entries, slot=np.zeros(slots, np.int64), epoch=np.zeros(slots, np.int64))
 
 
 def _clear(kind: int, ints: NDArray[Any], reals: NDArray[Any]) -> None:
