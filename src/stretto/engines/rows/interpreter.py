@@ -227,9 +227,8 @@ def put(
 
 
 @inlined
-def change(step: I64, top: int, scratch: Scratch) -> None:
+def change(op: int, argument: int, top: int, scratch: Scratch) -> None:
     """Run a step on the value on top of the stack."""
-    op = step[0]
     stack = scratch.stack
     x = stack[top]
     if op == IS_NULL:
@@ -250,7 +249,7 @@ def change(step: I64, top: int, scratch: Scratch) -> None:
     elif op == SIGN:
         stack[top] = int(x > 0) - int(x < 0)
     else:
-        stack[top] = word(of_one(step[1], real(x)))
+        stack[top] = word(of_one(argument, real(x)))
 
 
 @inlined
@@ -294,9 +293,8 @@ def whole(op: int, x: int, y: int, faults: I64) -> int:
 
 
 @inlined
-def fraction(step: I64, x: float, y: float) -> float:
+def fraction(op: int, argument: int, x: float, y: float) -> float:
     """Arithmetic of doubles; y is not 0 where it divides. NaN is greater than other numbers."""
-    op = step[0]
     if op == ADD_REAL:
         return x + y
     if op == SUBTRACT_REAL:
@@ -311,13 +309,12 @@ def fraction(step: I64, x: float, y: float) -> float:
         return y if np.isnan(x) or y < x else x
     if op == GREATEST_REAL:
         return y if np.isnan(y) or y > x else x
-    return of_two(step[1], x, y)
+    return of_two(argument, x, y)
 
 
 @inlined
-def join(step: I64, top: int, scratch: Scratch) -> None:
+def join(op: int, argument: int, top: int, scratch: Scratch) -> None:
     """Run a step on two values, the one at ``top`` and the one above it."""
-    op = step[0]
     stack = scratch.stack
     known = scratch.known
     x = stack[top]
@@ -343,7 +340,7 @@ def join(step: I64, top: int, scratch: Scratch) -> None:
     elif op < COMPARED:
         known[top] = real(y) != 0.0 or op not in (REMAINDER_REAL, DIVIDE_REAL)
         if known[top]:
-            stack[top] = word(fraction(step, real(x), real(y)))
+            stack[top] = word(fraction(op, argument, real(x), real(y)))
     else:
         sign = compared(x, real(y))
         stack[top] = -2 if sign == 2 and op == COMPARED_LOW else sign
@@ -361,7 +358,7 @@ def run(program: int, programs: Programs, values: Values, row: int, number: int,
             top += 1
             put(programs.code[c], programs, values, row, number, depth, top, scratch)
         elif op < JUMP:
-            change(programs.code[c], top, scratch)
+            change(op, programs.code[c, 1], top, scratch)
         elif op == JUMP:
             c += programs.code[c, 1]
         elif op == UNLESS:
@@ -370,7 +367,7 @@ def run(program: int, programs: Programs, values: Values, row: int, number: int,
             top -= 1
         else:
             top -= 1
-            join(programs.code[c], top, scratch)
+            join(op, programs.code[c, 1], top, scratch)
         c += 1
     return top
 
