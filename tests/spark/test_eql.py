@@ -11,7 +11,7 @@ import pytest
 
 import stretto
 from stretto.errors import OptionError
-from tests.spark.streams import add_file, bag, read_stream, run
+from tests.spark.streams import add_file, bag, read_stream, run_together
 from tests.spark.test_batch import found_by_spark
 
 pytestmark = [pytest.mark.spark]
@@ -51,20 +51,21 @@ def test_batches(spark: Any, name: str) -> None:
     assert bag(found_by_spark(df, QUERIES[name], **GIVEN, partitions=4)) == bag(expected)
 
 
-@pytest.mark.parametrize("name", ["key and time", "join"])
-def test_a_stream(spark: Any, tmp_path: Path, name: str) -> None:
+def test_a_stream(spark: Any, tmp_path: Path) -> None:
     table = events(5, 90)
     last = {"type": "D", "t": 10_000, "n": 10_000, "v": None, "k": "a", "j": None, "name": None}
     table = pa.concat_tables([table, pa.Table.from_pylist([last], table.schema)])
-    query = QUERIES[name]
     for number, begin in enumerate(range(0, table.num_rows, 30)):
         add_file(tmp_path / "in", table.slice(begin, 30), number)
-    found = stretto.spark.match(read_stream(spark, tmp_path / "in"), query, **GIVEN, disorder="0 seconds")
-    run(found, tmp_path / "checkpoint", tmp_path / "out")
-    got = spark.read.parquet(str(tmp_path / "out")).toArrow()
-    assert bag(got, ["start_time", "end_time", "k"]) == bag(
-        stretto.match(query, table, **GIVEN), ["start_time", "end_time", "k"]
-    )
+    streams = {
+        name: stretto.spark.match(read_stream(spark, tmp_path / "in"), QUERIES[name], **GIVEN, disorder="0 seconds")
+        for name in ("key and time", "join")
+    }
+    columns = ["start_time", "end_time", "k"]
+    for name, given in run_together(streams, tmp_path)[1].items():
+        expected = stretto.match(QUERIES[name], table, **GIVEN)
+        assert expected.num_rows, name
+        assert bag(given, columns) == bag(expected, columns), name
 
 
 def test_pipes_are_refused(spark: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 import stretto
 from tests.conftest import seeds
 from tests.matching.input.test_joined_keys import JOINED, QUERY, one, streams
-from tests.spark.streams import add_file, bag, read_stream, run
+from tests.spark.streams import add_file, bag, read_stream, run_together
 
 pytestmark = [pytest.mark.spark]
 
@@ -48,21 +48,22 @@ def test_batch(spark: Any, name: str, seed: int) -> None:
     assert bag(found, columns) == bag(expected, columns)
 
 
-@pytest.mark.parametrize("name", ["CEQL", "SASE+, next"])
-def test_streaming(spark: Any, name: str, tmp_path: Path) -> None:
+def test_streaming(spark: Any, tmp_path: Path) -> None:
     """In a stream, too; behind all windows comes an event without a key, which moves time."""
     table = events(3)
-    expected = stretto.match(QUERIES[name], table, **GIVEN)
     last = pa.Table.from_pylist([{"type": "OTHER", "at": 1_000, "from": "orders"}], table.schema)
     for number, begin in enumerate(range(0, table.num_rows, 15)):
         add_file(tmp_path / "in", table.slice(begin, 15), number)
     add_file(tmp_path / "in", last, 9)
-    found = stretto.spark.match(read_stream(spark, tmp_path / "in"), QUERIES[name], **GIVEN, disorder="5 seconds")
-    run(found, tmp_path / "checkpoint", tmp_path / "out")
-    got = spark.read.schema(found.schema).parquet(str(tmp_path / "out")).toArrow()
-    columns = ["start_time", "end_time", *(["id"] if name == "CEQL" else [])]
-    assert expected.num_rows
-    assert bag(got, columns) == bag(expected, columns)
+    streams = {
+        name: stretto.spark.match(read_stream(spark, tmp_path / "in"), QUERIES[name], **GIVEN, disorder="5 seconds")
+        for name in ("CEQL", "SASE+, next")
+    }
+    for name, given in run_together(streams, tmp_path)[1].items():
+        expected = stretto.match(QUERIES[name], table, **GIVEN)
+        columns = ["start_time", "end_time", *(["id"] if name == "CEQL" else [])]
+        assert expected.num_rows, name
+        assert bag(given, columns) == bag(expected, columns), name
 
 
 def test_explain_says_how_they_are_distributed(spark: Any, tmp_path: Path) -> None:

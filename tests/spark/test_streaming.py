@@ -16,7 +16,7 @@ import stretto
 from stretto.errors import DataError, OptionError, SnapshotError
 from stretto.spark.streaming.progress import report
 from tests.conftest import seeds
-from tests.spark.streams import add_file, bag, read_stream, run
+from tests.spark.streams import add_file, bag, read_stream, run, run_together
 
 pytestmark = [pytest.mark.spark]
 
@@ -145,19 +145,17 @@ def test_late_events_to_the_side_and_state_is_freed(spark: Any, tmp_path: Path) 
     assert stretto.spark.status(query).startswith("batch ")
 
 
-AUTOMATON = stretto.AFA({"type": str, "key": str}, window="30 seconds", partition_by="key")
+AUTOMATON = stretto.AFA({"type": str, "key": str}, window=30, partition_by="key")
 AUTOMATON = AUTOMATON.arc("q0", "q1", when="e.type = 'A'").arc("q1", "q2", when="e.type = 'B'").final("q2")
 
 READS_LITTLE: dict[str, Any] = {
     "totals": "SELECT COUNT(*) AS n FROM S WHERE A ; B PARTITION BY [key] WITHIN 30 seconds EVERY EVENT",
     "sase": "PATTERN SEQ(A a, B b) WHERE skip_till_next_match { [key] } WITHIN 30 seconds RETURN a.t AS at",
-    "patterns": {"ab": "SELECT a[t] FROM S WHERE A AS a ; B PARTITION BY [key] WITHIN 30 seconds"},
     "automaton": AUTOMATON,
 }
 
 
-@pytest.mark.parametrize("kind", ["totals", "patterns", *seeds("sase", "automaton")])
-def test_late_events_come_whole(spark: Any, tmp_path: Path, kind: str) -> None:
+def test_late_events_come_whole(spark: Any, tmp_path: Path) -> None:
     """They have the columns that the query does not read."""
     late = {"type": "B", "t": 20, "key": "k", "note": "three", "more": {"x": [1, None]}}
     rows = [
@@ -165,14 +163,13 @@ def test_late_events_come_whole(spark: Any, tmp_path: Path, kind: str) -> None:
     ]
     for number, part in enumerate((rows, [late], [late | {"type": "Z", "t": 10_000}])):
         add_file(tmp_path / "in", pa.Table.from_pylist(part), number)
-    events, query = read_stream(spark, tmp_path / "in"), READS_LITTLE[kind]
+    events = read_stream(spark, tmp_path / "in")
     options: dict[str, Any] = {"time": "t", "time_unit": "s", "disorder": "0 seconds", "late": "side", "buckets": 2}
-    if kind == "patterns":
-        found = stretto.spark.match_patterns(events, query, by=["key"], type="type", **options)
-    else:
-        found = stretto.spark.match(events, query, **options)
-    run(found, tmp_path / "checkpoint", tmp_path / "out")
-    assert [row["late"] for row in result(spark, tmp_path / "out").to_pylist() if row["late"]] == [late]
+    patterns = {"ab": "SELECT a[t] FROM S WHERE A AS a ; B PARTITION BY [key] WITHIN 30 seconds"}
+    streams = {kind: stretto.spark.match(events, query, **options) for kind, query in READS_LITTLE.items()}
+    streams["patterns"] = stretto.spark.match_patterns(events, patterns, by=["key"], type="type", **options)
+    for kind, given in run_together(streams, tmp_path)[1].items():
+        assert [row["late"] for row in given.to_pylist() if row["late"]] == [late], kind
 
 
 def test_late_events_can_end_the_query(spark: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import stretto
 from tests.matching.reorder.test_time_moves import ABSENT, LATE, TIMED_OUT, events
-from tests.spark.streams import add_file, bag, read_stream, run
+from tests.spark.streams import add_file, bag, read_stream, run, run_together
 
 pytestmark = [pytest.mark.spark]
 
@@ -59,15 +59,17 @@ def test_a_stream_of_patterns(spark: Any, tmp_path: Path) -> None:
     assert short(got) == [("ceql", 14, 14, "u"), ("eql", 14, 14, "u"), ("pair", 10, 18, "v"), ("sase", 14, 14, "u")]
 
 
-@pytest.mark.parametrize("language", TIMED_OUT)
-def test_windows_time_out_in_a_stream(spark: Any, tmp_path: Path, language: str) -> None:
+def test_windows_time_out_in_a_stream(spark: Any, tmp_path: Path) -> None:
     pieces = [events(("C", 14, "u"), ("C", 15, None)), events(("Z", 17, None))]
     for number, piece in enumerate(pieces):
         add_file(tmp_path / "in", piece, number)
-    stream, query = read_stream(spark, tmp_path / "in"), TIMED_OUT[language]
-    found = stretto.spark.match(stream, query, **GIVEN, disorder="0 seconds", timeouts=True)
-    run(found, tmp_path / "checkpoint", tmp_path / "out")
-    got = spark.read.schema(found.schema).parquet(str(tmp_path / "out")).toArrow()
-    assert [(row["start_time"], row["expired"], row["k"]) for row in got.to_pylist()] == [(14, 16, "u")]
-    whole = stretto.match(query, pa.concat_tables(pieces), **GIVEN, timeouts=True)
-    assert bag(got, ["start_time", "expired", "k"]) == bag(whole, ["start_time", "expired", "k"])
+    options: dict[str, Any] = {**GIVEN, "timeouts": True}
+    streams = {
+        language: stretto.spark.match(read_stream(spark, tmp_path / "in"), query, **options, disorder="0 seconds")
+        for language, query in TIMED_OUT.items()
+    }
+    for language, given in run_together(streams, tmp_path)[1].items():
+        assert [(row["start_time"], row["expired"], row["k"]) for row in given.to_pylist()] == [(14, 16, "u")], language
+        whole = stretto.match(TIMED_OUT[language], pa.concat_tables(pieces), **options)
+        columns = ["start_time", "expired", "k"]
+        assert bag(given, columns) == bag(whole, columns), language

@@ -11,10 +11,10 @@ import pytest
 
 import stretto
 from stretto.errors import OptionError
-from tests.spark.streams import bag, run
+from tests.spark.streams import bag, run_together
 from tests.spark.test_batch import found_by_spark
 from tests.spark.test_sase import events
-from tests.spark.test_streaming import random_events, result, stream
+from tests.spark.test_streaming import random_events, stream
 
 pytestmark = [pytest.mark.spark]
 
@@ -54,26 +54,29 @@ STREAMED = {
     "keyed": "PATTERN SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { [key] and b[i].x >= b[i-1].x } WITHIN 20 seconds",
     "closing": "PATTERN SEQ(A a, B b, ~(C n)) WHERE skip_till_next_match { [key] } WITHIN 9 seconds",
     "counted": "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match { [key] } WITHIN 3 EVENTS",
-    "ceql": "SELECT * FROM S WHERE A AS a ; B AS b ; C PARTITION BY [key] WITHIN 20 seconds",
+    "ceql": "SELECT * FROM S WHERE A AS a ; B AS b ; C AS c PARTITION BY [key] WITHIN 20 seconds",
 }
 
 
-@pytest.mark.parametrize("name", STREAMED)
-def test_streaming(spark: Any, tmp_path: Path, name: str) -> None:
-    table, text = random_events(5), STREAMED[name]
-    expected = stretto.match(text, table, time="ts", sequence="seq", timeouts=True)
-    assert 0 < expected.num_rows - expected.column("reached").null_count < expected.num_rows
+def test_streaming(spark: Any, tmp_path: Path) -> None:
+    table = random_events(5)
     events = stream(spark, tmp_path / "events", table)
-    found = stretto.spark.match(
-        events, text, time="ts", sequence="seq", disorder="10 seconds", buckets=3, timeouts=True
-    )
-    query = run(found, tmp_path / "checkpoint", tmp_path / "out")
-    got = result(spark, tmp_path / "out")
-    assert bag(got) == bag(expected)
+    options: dict[str, Any] = {"time": "ts", "sequence": "seq", "timeouts": True}
+    streams = {
+        name: stretto.spark.match(events, text, disorder="10 seconds", buckets=3, **options)
+        for name, text in STREAMED.items()
+    }
+    query, given = run_together(streams, tmp_path)
+    matches = timeouts = 0
+    for name, text in STREAMED.items():
+        expected = stretto.match(text, table, **options)
+        found = expected.column("reached").null_count
+        assert 0 < found < expected.num_rows, name
+        assert bag(given[name]) == bag(expected), name
+        matches, timeouts = matches + found, timeouts + expected.num_rows - found
     counts = [stretto.spark.metrics(progress) for progress in query.recentProgress]
-    matches = expected.column("reached").null_count
     assert sum(one["matches"] for one in counts) == matches
-    assert sum(one["timeouts"] for one in counts) == expected.num_rows - matches
+    assert sum(one["timeouts"] for one in counts) == timeouts
 
 
 def test_late_events_have_rows_beside_those_of_timeouts(spark: Any, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import stretto
 from stretto.errors import OptionError
-from tests.spark.streams import add_file, bag, read_stream, run
+from tests.spark.sessions import PARTITIONS
+from tests.spark.streams import add_file, bag, read_stream, run_together
 from tests.spark.test_batch import random_events
 
 pytestmark = [pytest.mark.spark]
@@ -109,31 +110,42 @@ def test_explain_says_that_spark_adds_up(spark: Any, caplog: pytest.LogCaptureFi
     assert "needs all of them in one task. Add PARTITION BY, so that" in caplog.text
 
 
-@pytest.mark.usefixtures("two_partitions")
-@pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        (f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds EVERY EVENT", "end_time"),
-        (f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds EVERY 5 seconds", "window_end"),
-        (f"{RELATED} EVERY EVENT", "end_time"),
-        (f"{RELATED} EVERY 5 seconds", "window_end"),
-        (
-            f"SELECT {ITEMS} FROM S WHERE A AS a ; B+ AS b GAP 9 seconds PARTITION BY [key] WITHIN 20 seconds EVERY EVENT",
-            "end_time",
-        ),
-        (BEHIND, "decided"),
-    ],
-    ids=["events", "windows", "events of runs", "windows of runs", "gaps", "negation at the end"],
-)
-def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
-    table = random_events(4, 120).sort_by([("ts", "ascending"), ("seq", "ascending")])
+#: Queries of streams, and what must have passed before their rows come.
+STREAMED = {
+    "events": (f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds EVERY EVENT", "end_time"),
+    "windows": (f"SELECT {ITEMS}, AVG(b[x]) {MATCHES} WITHIN 20 seconds EVERY 5 seconds", "window_end"),
+    "events of runs": (f"{RELATED} EVERY EVENT", "end_time"),
+    "windows of runs": (f"{RELATED} EVERY 5 seconds", "window_end"),
+    "gaps": (
+        f"SELECT {ITEMS} FROM S WHERE A AS a ; B+ AS b GAP 9 seconds PARTITION BY [key] WITHIN 20 seconds EVERY EVENT",
+        "end_time",
+    ),
+    "negation at the end": (BEHIND, "decided"),
+}
+STREAM = random_events(4, 120).sort_by([("ts", "ascending"), ("seq", "ascending")])
+
+
+@pytest.fixture(scope="module")
+def given_by_streams(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
+    """What the queries give, in one continuous query."""
+    folder = tmp_path_factory.mktemp("streams")
     for number in range(3):
-        add_file(tmp_path / "in", table.slice(40 * number, 40), number)
-    stream = read_stream(spark, tmp_path / "in")
-    found = stretto.spark.match(stream, text, time="ts", sequence="seq", disorder="0 seconds")
-    run(found, tmp_path / "checkpoint", tmp_path / "out")
+        add_file(folder / "in", STREAM.slice(40 * number, 40), number)
+    options = {"time": "ts", "sequence": "seq", "disorder": "0 seconds"}
+    streams = {
+        name: stretto.spark.match(read_stream(spark, folder / "in"), text, **options)
+        for name, (text, _) in STREAMED.items()
+    }
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    _, given = run_together(streams, folder)
+    spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
+    return given
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_stream(given_by_streams: dict[str, pa.Table], name: str) -> None:
+    (text, end), table, shown = STREAMED[name], STREAM, given_by_streams[name]
     expected = stretto.match(text, table, time="ts", sequence="seq")
-    shown = spark.read.schema(found.schema).parquet(str(tmp_path / "out")).toArrow()
     last = table.column("ts")[-1]  # events of the watermark's own time wait for a later one
     passed = pc.less_equal if end == "window_end" else pc.less
     if end == "decided":  # when the window of what begins with the event has passed
@@ -145,19 +157,22 @@ def test_stream(spark: Any, tmp_path: Path, text: str, end: str) -> None:
     assert bag(shown) == bag(known)
 
 
-@pytest.mark.parametrize("scope", ["", " WITHIN 20 seconds EVERY 5 seconds"], ids=["of all", "windows"])
-def test_stream_ahead_of_what_is_certain(spark: Any, tmp_path: Path, scope: str) -> None:
+def test_stream_ahead_of_what_is_certain(spark: Any, tmp_path: Path) -> None:
     """The rows of each key, which are revised when events come late, and when others come."""
     table = random_events(4, 60)
     for number in range(3):
         add_file(tmp_path / "in", table.take(pa.array(range(number, 60, 3))), number)
-    stream, text = read_stream(spark, tmp_path / "in"), f"SELECT {ITEMS}, AVG(b[x]) {MATCHES}{scope}"
-    found = stretto.spark.match(stream, text, time="ts", sequence="seq", disorder="1 hour", speculation=math.inf)
-    run(found, tmp_path / "checkpoint", tmp_path / "out")
-    written = spark.read.schema(found.schema).parquet(str(tmp_path / "out"))
-    assert written.filter("sign < 0").count()
-    left = stretto.spark.current(written).drop("match_id").toArrow()
-    assert bag(left) == bag(stretto.match(text, table, time="ts", sequence="seq"))
+    options: dict[str, Any] = {"time": "ts", "sequence": "seq", "disorder": "1 hour", "speculation": math.inf}
+    scopes = {"of all": "", "windows": " WITHIN 20 seconds EVERY 5 seconds"}
+    texts = {name: f"SELECT {ITEMS}, AVG(b[x]) {MATCHES}{scope}" for name, scope in scopes.items()}
+    streams = {
+        name: stretto.spark.match(read_stream(spark, tmp_path / "in"), text, **options) for name, text in texts.items()
+    }
+    _, given = run_together(streams, tmp_path)
+    for name, text in texts.items():
+        assert -1 in given[name]["sign"].to_pylist(), name
+        left = stretto.spark.current(spark.createDataFrame(given[name])).drop("match_id").toArrow()
+        assert bag(left) == bag(stretto.match(text, table, time="ts", sequence="seq")), name
 
 
 REFUSED = {
