@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from stretto.asking.call import why_not
-from stretto.asking.choosing import choosing
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Trial
 from stretto.errors import QueryError
@@ -159,7 +158,7 @@ def check_event(one: Case, seed: int = 0) -> bool:
         trial = Trial(Events.of(one.events, query.bound.schema, None, None), event)
         for chain in chains:
             _judge_event(Search(chain, trial), event, query, one, told)
-    elif choosing(query.bound.parsed):
+    elif query.bound.parsed.choosers:
         if getattr(query.parsed, "items", None) is None:  # else a match has the events of some variables only
             assert answer.matches == any(event in own for own in matches(query, one.events)), told
         if not answer.matches:

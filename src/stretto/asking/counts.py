@@ -29,7 +29,6 @@ from stretto.query.constraints.model import Chain, Kind
 from stretto.query.constraints.model import Step as Asks
 from stretto.query.constraints.of_query import chains_of
 from stretto.query.row_pattern import RowQuery
-from stretto.query.sase import SaseQuery
 
 
 @dataclass(frozen=True)
@@ -224,7 +223,7 @@ def _completing(trial: Trial, query: Query | None) -> Number | None:
     found = trial.completing(query)
     parsed = query.parsed
     # The end of a repetition with UNTIL … ONLY completes matches of several last events, of which LIMIT 1 lists one.
-    only = isinstance(parsed, SaseQuery) and any(one.only for one in parsed.components)
+    only = any(one.only for one in query.bound.plan.endings)
     return replace(found, exact=False) if only and parsed.limit is not None else found
 
 

@@ -25,10 +25,8 @@ from stretto.query.eql import Step as Stage
 from stretto.query.evaluate import holds, value
 from stretto.query.evaluate_sase import failing, holds_in
 from stretto.query.passes.bind import AnyBound, BoundQuery, bind_window, in_words, number, typed_filter
-from stretto.query.passes.bind_eql import BoundEql, typed_condition
-from stretto.query.passes.bind_sase import BoundSase, clock_of
+from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.sase import Component, Element, Index, Selection
-from stretto.query.typing import Clock, typed
 from stretto.query.windows import BoundWindow, Window
 
 Bound = AnyBound
@@ -142,7 +140,7 @@ class Witness:
     ) -> Iterator[tuple[tuple[tuple[str, Any], ...], tuple[int, ...], float]]:
         """Each event, or choice of events, for which a condition does not hold: values, rows, and how far it is."""
         bound = self.bound
-        if isinstance(bound, BoundSase) and not isinstance(bound, BoundEql):
+        if isinstance(bound, BoundSase):
             yield from self._broken_between(one, found, bound)
             return
         condition = self._with_types(one)
@@ -156,14 +154,7 @@ class Witness:
     def _with_types(self, one: Constraint) -> p.Predicate:
         """A condition as it is asked of the events."""
         if one not in self._typed:
-            bound = self.bound
-            if isinstance(bound, BoundEql):
-                self._typed[one] = typed_condition(one.what, bound.schema.attributes)
-            elif isinstance(bound, BoundSase):
-                clock = clock_of(bound.parsed, bound.schema)
-                self._typed[one] = typed(one.what, bound.compared, clock=clock)
-            else:
-                self._typed[one] = typed(one.what, bound.schema.attributes, clock=Clock.of(bound.schema))
+            self._typed[one] = self.bound.typed(one.what)
         return self._typed[one]
 
     def _broken_between(
@@ -247,7 +238,7 @@ class Witness:
         """What contiguity, or a strategy that skips less, met."""
         if one.kind is Kind.STRATEGY and one.what in (Selection.NEXT, Selection.LATEST):
             return Evidence("an event that it could select came before, and it takes the first")
-        if one.place == ("strict",) and isinstance(self.bound, BoundQuery) and self.bound.parsed.items == ():
+        if one.place == ("strict",) and getattr(self.bound.parsed, "items", None) == ():
             return Evidence("no variable is selected, and a match must hold every event of its interval")
         first, last = found.start, found.end
         if one.kind is Kind.CONTIGUITY and isinstance(one.what, tuple):
@@ -274,7 +265,7 @@ class Witness:
         table = self.events.table.slice(begin, max(last - begin, 0))
         chosen = np.ones(table.num_rows, np.bool_)
         chosen[[at - begin for at in found.positions if first < at < last]] = False
-        if isinstance(self.bound, BoundQuery) and schema.stream is not None:
+        if schema.stream is not None and not self.bound.parsed.any_stream:
             ours = pa.array(self.bound.parsed.streams)
             chosen &= pc.is_in(table.column(schema.stream).cast(pa.string()), ours).to_numpy()
         if one.what is not Selection.STRICT:
@@ -344,20 +335,22 @@ class Witness:
 
     def _sides(self, one: Constraint, found: Found) -> tuple[set[int], set[int]]:
         """What a match holds before the place at which an event must not come, and behind it."""
-        bound, what = self.bound, one.what
-        if isinstance(bound, BoundQuery):
-            sequences = (node.parts for node in a.walk(bound.parsed.pattern) if isinstance(node, a.Sequence))
-            for parts in sequences:
-                for at, part in enumerate(parts):
-                    if isinstance(part, a.Not) and part.body is what:
-                        return _held_by(parts[:at], found), _held_by(parts[at + 1 :], found)
-            return set(), set()
-        names = [next(iter(other.labels)) for other in bound.plan.positions]
-        place = names.index(what.variable)
-        before, behind = (
-            {row for name in own for row in found.held.get(name, ())} for own in (names[:place], names[place + 1 :])
+        what, plan = one.what, self.bound.plan
+        if isinstance(what, Component | Stage):
+            names = [next(iter(other.labels)) for other in plan.positions]
+            place = names.index(what.variable)
+            before, behind = (
+                {row for name in own for row in found.held.get(name, ())} for own in (names[:place], names[place + 1 :])
+            )
+            return before, behind
+        sequences = (
+            node.parts for node in a.walk(cast(BoundQuery, self.bound).parsed.pattern) if isinstance(node, a.Sequence)
         )
-        return before, behind
+        for parts in sequences:
+            for at, part in enumerate(parts):
+                if isinstance(part, a.Not) and part.body is what:
+                    return _held_by(parts[:at], found), _held_by(parts[at + 1 :], found)
+        return set(), set()
 
     def _kinds_of(self, one: Constraint) -> tuple[str, ...]:
         """The types of the events that must not come; none: any."""
@@ -386,21 +379,21 @@ class Witness:
         return self._apart(window, first, last) <= window.size
 
     def _denies(self, one: Constraint, found: Found, at: int) -> bool:
-        event, bound = self.event(at), self.bound
-        if isinstance(bound, BoundEql):
-            step = one.what
-            first = next(stage for stage in bound.parsed.stages if not stage.missing)
-            mine = self.event(found.held[first.variable][0]) if first.variable in found.held else {}
+        event, bound, what = self.event(at), self.bound, one.what
+        if isinstance(what, Stage):
+            first = next(bound.plan.held)
+            held = [row for name in first.labels for row in found.held.get(name, ())]
+            mine = self.event(held[0]) if held else {}
             same = all(
-                event.get(own.name) == mine.get(other.name) for own, other in zip(step.keys, first.keys, strict=True)
+                event.get(own.name) == mine.get(other.name) for own, other in zip(what.keys, first.keys, strict=True)
             )
-            return same and holds(typed_condition(step.condition, bound.schema.attributes), event)
+            return same and holds(bound.typed(what.condition), event)
         if not self._of_its_key(found, at):
             return False
-        if isinstance(bound, BoundQuery):
-            body = a.fold(one.what, lambda node: typed_filter(node, bound.schema))
-            return bool(_labelings(body, event, bound))
-        return self._fulfils(one, found, at)
+        if isinstance(what, Component):
+            return self._fulfils(one, found, at)
+        body = a.fold(what, lambda node: typed_filter(node, bound.schema))
+        return bool(_labelings(body, event, cast(BoundQuery, bound)))
 
     def _of_its_key(self, found: Found, at: int) -> bool:
         """Whether an event is of the partition in which a match begins."""
@@ -440,11 +433,9 @@ class Witness:
 
     def _key_names(self, one: Constraint, found: Found) -> list[tuple[int, str]]:
         """Each event of a match with the attribute that is its key."""
-        if isinstance(self.bound, BoundEql):
-            stages = [stage for stage in self.bound.parsed.stages if not stage.missing]
-            return sorted(
-                (at, stage.keys[one.what].name) for stage in stages for at in found.held.get(stage.variable, ())
-            )
+        if isinstance(one.what, int):
+            held = [(name, own) for own in self.bound.plan.held for name in own.labels]
+            return sorted((at, own.keys[one.what].name) for name, own in held for at in found.held.get(name, ()))
         for key in self.bound.parsed.joined:
             if key.name == one.what:
                 parts = dict(key.parts)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.constraints.model import AnyParsed
-from stretto.query.eql import EqlQuery
 from stretto.query.query import ParsedQuery
 from stretto.query.sase import Component, Element, Index, Referred, SaseQuery, Selection, may_lack
 
@@ -28,15 +28,12 @@ def having(parsed: AnyParsed, numbers: str, at: int) -> Iterator[AnyParsed]:
     at
         The position of the event.
     """
-    if isinstance(parsed, ParsedQuery):
-        yield from _of_ceql(parsed, p.Comparison("=", p.Attribute(numbers), p.Constant(at)))
-    elif isinstance(parsed, SaseQuery) and not isinstance(parsed, EqlQuery):
-        yield from _of_sase(parsed, numbers, at)
-    else:
-        yield parsed
+    own = _HAVING.get(type(parsed))
+    return iter([parsed]) if own is None else own(parsed, numbers, at)
 
 
-def _of_ceql(parsed: ParsedQuery, is_it: p.Predicate) -> Iterator[ParsedQuery]:
+def _of_ceql(parsed: ParsedQuery, numbers: str, at: int) -> Iterator[ParsedQuery]:
+    is_it = p.Comparison("=", p.Attribute(numbers), p.Constant(at))
     count, repeated, absent = 0, set[int](), set[int]()
 
     def visit(node: a.Pattern) -> a.Pattern:
@@ -88,3 +85,6 @@ def _of_sase(parsed: SaseQuery, numbers: str, at: int) -> Iterator[SaseQuery]:
             yield replace(parsed, condition=condition, references={**parsed.references, name: element})
     if rest:
         yield replace(parsed, limit=None)
+
+
+_HAVING: Mapping[type, Callable[[Any, str, int], Iterator[AnyParsed]]] = {ParsedQuery: _of_ceql, SaseQuery: _of_sase}

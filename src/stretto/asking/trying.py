@@ -23,7 +23,7 @@ from stretto.errors import LimitError
 from stretto.events import Schema
 from stretto.matching.compiled import Query, bound_apart
 from stretto.matching.input.k_way_merge import ordered
-from stretto.query.query import Consume, ParsedQuery
+from stretto.query.query import Consume
 
 #: Bytes that partial matches of a relaxed query may take, and seconds of the processor, or so many times what the first query took;
 #: one that would take more is not tried to its end.
@@ -283,7 +283,7 @@ class Trial(Trying):
 
 def _remembers(parsed: Any) -> bool:
     """Whether which matches are given depends on those before."""
-    consumes = isinstance(parsed, ParsedQuery) and parsed.consume is not Consume.NONE
+    consumes = parsed.consume is not Consume.NONE
     return consumes or parsed.non_overlap or parsed.keep is not None
 
 

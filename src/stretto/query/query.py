@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
@@ -140,6 +140,11 @@ class AnyQuery:
     def shows_everything(self) -> bool:
         """Whether results show events with all their attributes."""
         return not isinstance(self.asked, Totals)
+
+    @property
+    def pipes(self) -> tuple[Any, ...]:
+        """What becomes of the matches, one thing after the other."""
+        return ()
 
     @property
     def needs_times(self) -> bool:

@@ -14,8 +14,7 @@ from stretto.columns.vectorized import mask
 from stretto.errors import OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.output.match_table import Layout
-from stretto.query.eql import EqlQuery, Pipe
-from stretto.query.passes.bind_eql import BoundEql
+from stretto.query.eql import Pipe
 
 
 def piped(query: Query, layout: Layout, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -26,24 +25,17 @@ def piped(query: Query, layout: Layout, tables: Iterator[pa.Table]) -> Iterator[
     layout
         The tables' columns; with those of the events, where a pipe reads events (:func:`reads_events`).
     """
-    bound = query.bound
-    pipes = bound.pipes if isinstance(bound, BoundEql) else ()
-    return reduce(lambda found, pipe: _through(found, pipe, layout), pipes, tables)
+    return reduce(lambda found, pipe: _through(found, pipe, layout), query.bound.pipes, tables)
 
 
 def reads_events(query: Query) -> bool:
     """Whether a pipe asks for values of events."""
-    return any(pipe.reads for pipe in pipes_of(query))
-
-
-def pipes_of(query: Query) -> tuple[Pipe, ...]:
-    """The pipes of a query; those of other languages have none."""
-    return query.parsed.pipes if isinstance(query.parsed, EqlQuery) else ()
+    return any(pipe.reads for pipe in query.parsed.pipes)
 
 
 def refuse_pipes(query: Query, where: str, instead: str) -> None:
     """Raise an :class:`OptionError` for a query whose pipes cannot be followed."""
-    for pipe in pipes_of(query):
+    for pipe in query.parsed.pipes:
         raise OptionError(f"the pipe '| {pipe}' is of a whole result, and {where}: leave it out, and {instead}")
 
 

@@ -60,6 +60,14 @@ class AnyBound:
         @property
         def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]: ...
 
+        def typed(self, condition: p.Predicate) -> p.Predicate:
+            """A condition of the query with the types of what it reads."""
+
+    @property
+    def pipes(self) -> tuple[Any, ...]:
+        """What becomes of the matches, one thing after the other."""
+        return ()
+
     @property
     def partition_by(self) -> tuple[str, ...]:
         return self.parsed.partition_by
@@ -110,6 +118,9 @@ class BoundQuery(AnyBound):
         if written is not self.pattern:
             written = fold(written, lambda node: typed_filter(node, self.schema))
         return plan_ceql.plan_of(self.parsed, self.schema, written, self.window)
+
+    def typed(self, condition: p.Predicate) -> p.Predicate:
+        return typed(condition, self.schema.attributes, clock=Clock.of(self.schema))
 
     @property
     def conditions(self) -> tuple[p.Predicate, ...]:

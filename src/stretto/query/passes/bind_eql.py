@@ -31,12 +31,15 @@ class BoundEql(AnyBound):
     parsed: EqlQuery
     conditions: tuple[p.Predicate, ...]
     key_types: tuple[pa.DataType, ...]
-    pipes: tuple[Pipe, ...]
+    pipes: tuple[Pipe, ...] = ()
 
     @cached_property
     def plan(self) -> PatternPlan:
         """The query as all languages have it."""
         return plan_eql.plan_of(self.parsed, self.conditions, self.window)
+
+    def typed(self, condition: p.Predicate) -> p.Predicate:
+        return typed_condition(condition, self.schema.attributes)
 
     @property
     def selected(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -49,6 +49,9 @@ class BoundSase(AnyBound):
         """The query as all languages have it."""
         return plan_sase.plan_of(self.parsed, self.schema, self.condition, self.window)
 
+    def typed(self, condition: p.Predicate) -> p.Predicate:
+        return typed(condition, self.compared, clock=clock_of(self.parsed, self.schema))
+
     @property
     def conditions(self) -> tuple[p.Predicate, ...]:
         """What WHERE asks."""

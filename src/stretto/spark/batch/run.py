@@ -21,7 +21,6 @@ from stretto.frame import arrow_bytes
 from stretto.matching.compiled import Query
 from stretto.query.eql import EqlQuery, Mode
 from stretto.query.query import Consume
-from stretto.query.sase import SaseQuery
 from stretto.spark.batch import plan as plans
 from stretto.spark.batch.borders import place
 from stretto.spark.batch.context import CONTEXT, MARK_BITS, REACHES
@@ -111,7 +110,7 @@ def _advice(query: Query) -> str:
         return _advice_for_asked(query)
     if query.language == "eql":
         return _advice_for_eql(query)
-    if isinstance(query.parsed, SaseQuery):
+    if query.language == "sase":
         return (
             "Add an equivalence test [attribute], or WITHIN where there is none"
             if not query.partition_by
@@ -133,7 +132,7 @@ def _advice(query: Query) -> str:
 
 def _advice_for_asked(query: Query) -> str:
     """What would let a query scale whose matches of a key must be in one task."""
-    if isinstance(query.parsed, SaseQuery):
+    if query.language == "sase":
         return (
             "Choose another strategy than strict contiguity"
             if query.partition_by

@@ -21,7 +21,6 @@ import pyarrow as pa
 from stretto.errors import DataError, OptionError, hinted
 from stretto.events import require
 from stretto.matching.reorder.spans import span
-from stretto.query.sase import SaseQuery
 from stretto.spark.columns import relevant
 from stretto.spark.compat import needs, watermarked_behind
 from stretto.spark.frames import column, spark_schema
@@ -391,8 +390,8 @@ def behind_of(events: Iterable[DataFrame], disorder: str | None) -> tuple[bool, 
 def _why_alone(call: Prepared) -> str:
     if call.query.language == "eql":
         return "no key that all events of the query call by one name"
-    if isinstance(call.query.parsed, SaseQuery):
-        return f"{call.query.parsed.selection}" if call.query.partition_by else "no equivalence test"
+    if call.query.language == "sase":
+        return f"{call.query.strategy}" if call.query.partition_by else "no equivalence test"
     return "CONSUME BY ANY" if call.query.partition_by else "no PARTITION BY"
 
 
