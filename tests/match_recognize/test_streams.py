@@ -301,3 +301,36 @@ def test_after_the_end() -> None:
     assert running.finish().to_pylist() == [{"a": 0, "b": 0}]
     with pytest.raises(OptionError, match="finished"):
         running.push([{"t": 1}])
+
+
+@pytest.mark.parametrize(
+    ("condition", "digest"),
+    [
+        ("sqrt(LAST(a.x)) > FIRST(a.x)", "6138f08582be15eb"),
+        ("abs(FIRST(a.x)) < x", "a16f6453647242ac"),
+        ("abs(FIRST(a.n)) < n", "8f390e7b23752495"),
+        ("sign(FIRST(a.x)) = 1.0", "615e15d981a799a2"),
+        ("sign(FIRST(a.n)) = 1", "b5588299274bdde0"),
+        ("exp(FIRST(a.x)) > ln(x)", "71f8a810c1e627d4"),
+        ("floor(FIRST(a.x)) <= ceil(x)", "4d13874ecfc584c7"),
+        ("round(FIRST(a.x), 2) > x", "a45d9d8ae428bdf5"),
+        ("power(FIRST(a.x), 2) > x", "1e9ef82852d74cd1"),
+        ("stddev_samp(a.x) > 1.0", "9cb870e04c388c69"),
+        ("greatest(FIRST(a.x), x) > least(FIRST(a.x), 1.5)", "c8c88fef5af34717"),
+        ("greatest(FIRST(a.n), n) > least(FIRST(a.n), 2)", "78585eaf2cf2376e"),
+        ("coalesce(FIRST(a.n), 1) = n or n / FIRST(a.n) > 2 and not (n % FIRST(a.n) = 1)", "37284181f984f9a6"),
+        ("n > FIRST(a.x) * 2.0 - x / FIRST(a.x) % 3.0", "3b850c82b5438a80"),
+        ("-FIRST(a.n) <> n and -FIRST(a.x) <> x", "289270ebc0e41874"),
+        (
+            "line 1, column 113: RUNNING LAST(s) < RUNNING FIRST(A.s): which of two rows has  FIRST(a.s) is null or s < FIRST(a.s)",
+            "QueryError",
+        ),
+        ("avg(a.x) >= 2 and count(*) < 5 and match_number() > 1", "e8da208d007503da"),
+        ("FIRST(a.n) <= n and FIRST(a.x) <= x and FIRST(a.x) = x + 1", "2ab7712d3f3460bd"),
+    ],
+)
+def test_states_of_every_step_fit_those_of_before(condition: str, digest: str) -> None:
+    """What a state depends on is the program by the numbers that its steps had when states were first written."""
+    clause = f"MATCH_RECOGNIZE (ORDER BY t MEASURES count(*) AS k PATTERN (a b+) DEFINE a AS x > 1, b AS {condition})"
+    matcher = stretto.Matcher(clause, {"t": "int64", "x": "double", "n": "int64", "s": "string"})
+    assert matcher._executor.run.digest == digest  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from importlib import resources
 import pytest
 
 import stretto
+from stretto.engines.afa.compiled import Roles
 from stretto.matching.executors.base import Reading
 from stretto.matching.executors.in_order import InOrderExecutor
 from stretto.matching.executors.retracting import RetractingExecutor
@@ -30,10 +31,10 @@ def test_the_signature_of_matcher_has_all_parameters() -> None:
     """Those of what runs queries and automata, with their defaults."""
     shown = inspect.signature(stretto.Matcher).parameters
     assert not any(one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in shown.values())
-    for kind in (InOrderExecutor, RetractingExecutor, Reading):
-        first = 0 if kind is Reading else 2
+    for kind in (InOrderExecutor, RetractingExecutor, Reading, Roles):
+        first = 0 if kind is Reading else 1 if kind is Roles else 2
         for one in list(inspect.signature(kind).parameters.values())[first:]:
-            if one.name not in ("capacity", "reading"):
+            if one.name not in ("capacity", "reading", "roles"):
                 assert shown[one.name].default == one.default
 
 

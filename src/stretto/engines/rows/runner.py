@@ -40,7 +40,7 @@ from stretto.engines.rows.failing import (
     words_of_key,
 )
 from stretto.engines.rows.history import as_plain
-from stretto.engines.rows.interpreter import AT_LABEL, LAST_LABEL, Scratch, Values
+from stretto.engines.rows.interpreter import AT_LABEL, LAST_LABEL, OF_ONE, OF_TWO, Scratch, Values
 from stretto.engines.rows.kernels import combine
 from stretto.engines.rows.program import MOST_FAILED, RowProgram
 from stretto.engines.rows.reading import Walks, read
@@ -78,6 +78,22 @@ class Given(NamedTuple):
     found: Found
     alone: I64  #: rows of ``seen`` that are in no match
     newest: I64 = np.zeros(0, np.int64)  #: of each match, over a stream: the slot of the row with which it became final
+
+
+#: What digests call the steps of programs: the numbers that they had when states were first written,
+_STEPS = np.array([*range(10), 18, 11, 12, -1, 20, 21, *range(22, 33), *range(33, 45), 47, 48, -1, 49, 50])
+#: and those of functions of a double, and of two, by their places.
+_FUNCTIONS = {OF_ONE: np.array([10, 16, 17, 13, 14, 15, 19]), OF_TWO: np.array([45, 46])}
+
+
+def _as_written(code: I64) -> I64:
+    """Steps with the numbers that digests have for them."""
+    told = code.copy()
+    told[:, 0] = _STEPS[code[:, 0]]
+    for step, numbers in _FUNCTIONS.items():
+        mine = code[:, 0] == step
+        told[mine, 0], told[mine, 1] = numbers[code[mine, 1]], -1
+    return told
 
 
 class RowRun:
@@ -559,7 +575,12 @@ class RowRun:
             automaton.first,
             automaton.later,
         )
-        programs = (related.code.tolist(), related.kind.tolist(), related.live.tolist(), related.constants.tolist())
+        programs = (
+            _as_written(related.code).tolist(),
+            related.kind.tolist(),
+            related.live.tolist(),
+            related.constants.tolist(),
+        )
         harder = related.harder.tolist()
         keys = (related.stands.tolist(), harder if len(harder) > 1 else (harder or [-1])[0])
         read = [(str(one.expression), str(one.type), one.rank) for one in self.program.history.columns.columns]

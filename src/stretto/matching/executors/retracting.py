@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any
 
@@ -48,6 +49,10 @@ from stretto.times import FOREVER, as_times, check_clock, tick_of, ticks, width
 NO_SCHEMA = "the matcher has no schema yet: pass schema=…, or push events first"
 
 
+#: Which columns play a role, and how the run goes about its work, where nothing is said.
+ROLES: dict[str, Any] = {one.name: None if one.default is MISSING else one.default for one in fields(Roles)}
+
+
 class RetractingExecutor(Executor):
     """What runs an AFA, or a SASE+ query that speculates; the parameters are those of :class:`~stretto.Matcher`.
 
@@ -55,46 +60,25 @@ class RetractingExecutor(Executor):
     ----------
     what
         The automaton, or the query.
+    roles
+        Those of :class:`~stretto.engines.afa.compiled.Roles`.
     """
 
-    def __init__(  # noqa: PLR0913 - the options that users have
+    def __init__(
         self,
         what: Afa | Lowering,
         schema: Any = None,
         *,
-        time: str | None = None,
-        sequence: str | None = None,
-        until: str | None = None,
-        sign: str | None = None,
-        numbered: str | None = None,
         late: str = "error",
-        bag: bool = False,
-        provenance: bool = False,
-        ordered: bool = False,
-        dynamic: str = "default",
-        timer: str | None = None,
-        ignore: bool = True,
         disorder: Any = None,
         speculation: Any = None,
         hold: str | None = None,
         budget: int | float | str | None = None,
         capacity: int = 1 << 10,
+        **roles: Any,
     ) -> None:
         check_late(late)
-        self.options: dict[str, Any] = {
-            "time": time,
-            "sequence": sequence,
-            "until": until,
-            "sign": sign,
-            "numbered": numbered,
-            "late": late,
-            "bag": bag,
-            "provenance": provenance,
-            "ordered": ordered,
-            "dynamic": dynamic,
-            "timer": timer,
-            "ignore": ignore,
-        }
+        self.options: dict[str, Any] = ROLES | roles | {"late": late}
         self.lowering = what if isinstance(what, Lowering) else None
         self._capacity = capacity
         self._budget = Budget(budget)
@@ -110,8 +94,8 @@ class RetractingExecutor(Executor):
         self._reorders(disorder, speculation, hold)
         if isinstance(what, Afa):
             _check(what, self.options)
-            self._afa, self._layout = what, OutputLayout(what, positions=provenance)
-            self._start(what.events.get(time or ""))
+            self._afa, self._layout = what, OutputLayout(what, positions=self.options["provenance"])
+            self._start(what.events.get(self.options["time"]))
             if schema is not None:
                 self._bind(schema if isinstance(schema, pa.Schema) else pa.schema(list(dict(schema).items())))
         elif what.given is not None:
