@@ -34,6 +34,21 @@ def roomy(array: NDArray[Any], size: int) -> NDArray[Any]:
     return array if array.shape[0] >= size else longer(array, max(size, 2 * array.shape[0]))
 
 
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Give a column in one piece: without a copy where it is in one."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    joined = column.combine_chunks()
+    return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Give a column without a dictionary."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def bits_of(buffer: pa.Buffer, offset: int, length: int) -> Bits:
     """Read a bitmap as bool, from bit ``offset`` on."""
     data = np.frombuffer(buffer, np.uint8)[offset >> 3 : (offset + length + 7) >> 3]

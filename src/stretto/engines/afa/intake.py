@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64
 from stretto.budget import Budget
-from stretto.columns.arrays import valid_of
+from stretto.columns.arrays import decoded, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.vectorized import mask
 from stretto.engines.afa import structure as s
@@ -192,7 +192,7 @@ class AfaIntake:
             fresh = part >= before
             _, first = np.unique(part[fresh], return_index=True)
             rows = pa.array(np.flatnonzero(fresh)[first])
-            plain = {name: _plain(table.column(name)) for name in names}
+            plain = {name: decoded(table.column(name)) for name in names}
             self.key_values.append(pa.record_batch(plain).take(rows))
         return part
 
@@ -254,7 +254,3 @@ class AfaIntake:
 
 def value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.array_types import I64, Bits
+from stretto.columns.arrays import one_array
 from stretto.columns.overflow import IntegerOverflow, Order
 from stretto.query import predicate as p
 
@@ -68,8 +69,7 @@ class Shifted:
         if name not in self._columns:
             shift, attribute = name.split(" ", 1)
             if shift == "0":
-                found = self.table.column(attribute).combine_chunks()
-                self._columns[name] = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+                self._columns[name] = one_array(self.table.column(attribute))
             else:
                 self._columns[name] = self._shifted(self.column(plain_name(attribute)), int(shift))
         return self._columns[name]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.automata.rows import RowAutomaton
-from stretto.columns.arrays import numbers_of, reals_of_decimals
+from stretto.columns.arrays import decoded, numbers_of, reals_of_decimals
 from stretto.columns.ordering import ordered_words
 from stretto.columns.overflow import IntegerOverflow
 from stretto.columns.segments import Segments, known_of, taken
@@ -202,7 +202,7 @@ class _Matches:
             found = [computed(one, batch, type_of_operand(one, types)) for one in arguments]
         except IntegerOverflow as error:
             raise self.seen.placed(error, rows) from None
-        return [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in found]
+        return list(map(decoded, found))
 
     def _summed(
         self,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stretto._jit import DONE, FAULTED, GROW_TABLE, OUTPUT_FULL, PAUSED
 from stretto.array_types import I64, Bits
 from stretto.automata.rows import ACCEPT, RowAutomaton
-from stretto.columns.arrays import frozen, numbers_of, valid_of
+from stretto.columns.arrays import decoded, frozen, numbers_of, one_array, valid_of
 from stretto.columns.gathering import Gatherer
 from stretto.columns.keys import KeyTable
 from stretto.columns.nullable import key_parts, key_types
@@ -476,7 +476,7 @@ class RowRun:
         if not self.forgets or self.reached is None:
             return nothing
         column = self.take(newest, self.columns).column(self.program.bound.parsed.order_by[0].column)
-        passed = self._before_reached(_one(column))
+        passed = self._before_reached(one_array(column))
         nothing |= passed & (self.parts.start[: self.partitions] == 0)
         return nothing
 
@@ -777,12 +777,4 @@ def _reach_of_conditions(bound: r.BoundRows) -> tuple[int, int, dict[str, int]]:
 
 def whole(table: pa.Table, name: str) -> pa.Array:
     """A column in one piece, without a dictionary."""
-    column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return _one(column)
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    return one_array(decoded(table.column(name)))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.array_types import I64, Bits
-from stretto.columns.arrays import numbers_of, valid_of
+from stretto.columns.arrays import decoded, numbers_of, one_array, valid_of
 from stretto.columns.ordering import ordered_words
 from stretto.columns.vectorized import computed, mask
 from stretto.engines.rows.columns import Shifted, overflow_shown
@@ -130,10 +130,7 @@ class Columns:
         with overflow_shown(column.expression, seen):
             if isinstance(column.expression, p.Predicate):
                 return pa.array(mask(column.expression, table))
-            found = computed(column.expression, table, column.type)
-        if pa.types.is_dictionary(found.type):
-            found = found.dictionary_decode()
-        return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+            return one_array(decoded(computed(column.expression, table, column.type)))
 
 
 def as_words(array: pa.Array) -> tuple[I64, Bits]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.array_types import F64, I64, Bits
-from stretto.columns.arrays import numbers_of, reals_of_decimals, valid_of
+from stretto.columns.arrays import decoded, numbers_of, reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
 from stretto.columns.nullable import key_parts, key_types
 from stretto.columns.vectorized import computed_where
@@ -44,7 +44,7 @@ def numbers(slot: Slot, batch: pa.RecordBatch, rows: I64) -> Numbers:
     if size != batch.num_rows:
         chosen = chosen.take(pa.array(rows))
     column, lost = computed_where(slot.value, chosen, slot.kind)
-    column = _decoded(column)
+    column = decoded(column)
     valid = valid_of(column)
     known = np.ones(size, np.bool_) if valid is None else np.asarray(valid, np.bool_)
     if lost is not None:
@@ -106,7 +106,7 @@ class Said:
             return
         fresh, first = np.unique(numbers[at], return_index=True)
         chosen = pa.array(rows[at[first]])
-        self._pieces.append(pa.Table.from_arrays([_decoded(one.take(chosen)) for one in columns], schema=self.schema))
+        self._pieces.append(pa.Table.from_arrays([decoded(one.take(chosen)) for one in columns], schema=self.schema))
         self._row[fresh] = np.arange(self._size, self._size + fresh.size)
         self._size += fresh.size
 
@@ -174,7 +174,7 @@ class Part:
         LimitError
             There are more values than there are numbers.
         """
-        columns = [_decoded(batch.column(name)) for name in self.names]
+        columns = [decoded(batch.column(name)) for name in self.names]
         some = [column.take(pa.array(rows)) for column in columns]
         found = self._table.ids([part for column in some for part in key_parts(column)])
         self.said.learn(found, some, np.arange(rows.size))
@@ -210,7 +210,3 @@ class Part:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

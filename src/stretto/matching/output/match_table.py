@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.array_types import I64
+from stretto.columns.arrays import one_array
 from stretto.columns.gathering import Gatherer
 from stretto.columns.overflow import Order
 from stretto.engines.api import Matches, Run
@@ -646,13 +647,3 @@ def _variable_column(found: Matches, attributes: Sequence[str], rows: Rows, mark
     events = rows.take(found.position[mine], attributes)
     struct = pa.StructArray.from_arrays(list(map(one_array, events.columns)), names=list(attributes))
     return _lists(counts[found.offset], struct)
-
-
-def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        return combined.chunk(0) if combined.num_chunks == 1 else pa.concat_arrays(combined.chunks)
-    return combined

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stretto.array_types import I64
-from stretto.columns.arrays import numbers_of, reals_of_decimals
+from stretto.columns.arrays import decoded, numbers_of, one_array, reals_of_decimals
 from stretto.columns.overflow import IntegerOverflow, Order, located
 from stretto.columns.segments import Segments, known_of, taken
 from stretto.columns.vectorized import computed
@@ -88,9 +88,7 @@ def _value(reference: Reference, held: Segments, found: Matches, rows: Rows, kin
         there = held.end > held.begin
         one = _taken(rows, positions[at[there]], reference.attribute)
         return one if there.all() else taken(one, np.where(there, np.cumsum(there) - 1, -1))
-    values = _taken(rows, positions, reference.attribute)
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = decoded(_taken(rows, positions, reference.attribute))
     if reference.function == LIST:
         return held.lists(values, kind)
     known = known_of(values)
@@ -115,8 +113,7 @@ def _value(reference: Reference, held: Segments, found: Matches, rows: Rows, kin
 
 
 def _taken(rows: Rows, positions: I64, attribute: str) -> pa.Array:
-    column = rows.take(positions, [attribute]).column(0).combine_chunks()
-    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    return one_array(rows.take(positions, [attribute]).column(0))
 
 
 def _whole(high: I64, low: I64, what: str) -> I64:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64
 from stretto.column_types import fields_among
+from stretto.columns.arrays import one_array
 from stretto.columns.gathering import Gatherer
 from stretto.columns.keys import one_zero
 from stretto.columns.overflow import IntegerOverflow
@@ -30,7 +31,7 @@ from stretto.engines.shared.windows import measured_type
 from stretto.errors import DataError
 from stretto.events import Schema
 from stretto.matching.output.aggregates import window_columns
-from stretto.matching.output.match_table import History, one_array
+from stretto.matching.output.match_table import History
 from stretto.matching.output.return_clause import computed_columns
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern
 from stretto.matching.pattern_set.shared_predicates import Used
