@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from stretto.engines.rows import interpreter, runner
 from stretto.engines.shared import scalar, scalar_functions
 from stretto.query.scalar_functions import FUNCTIONS
 
@@ -35,3 +36,12 @@ def test_a_function_of_two_doubles_is_at_its_place(name: str) -> None:
     for number in NUMBERS:
         meant = FUNCTIONS[name].python(number, 2)
         assert same(scalar_functions.of_two(place, number, 100.0 if name == "round" else 2.0), meant), number
+
+
+def test_states_know_functions_that_come_later() -> None:
+    """A function that is added has a number of its own in what states of clauses depend on."""
+    one, two = len(scalar_functions.OF_ONE), len(scalar_functions.OF_TWO)
+    steps = [[interpreter.OF_ONE, at, -1] for at in range(one + 2)]
+    steps += [[interpreter.OF_TWO, at, -1] for at in range(max(one, two) + 2)]
+    written = runner._as_written(np.array(steps))
+    assert len({tuple(step) for step in written.tolist()}) == len(steps)

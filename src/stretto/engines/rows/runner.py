@@ -81,8 +81,8 @@ class Given(NamedTuple):
 
 
 #: What digests call the steps of programs: the numbers that they had when states were first written,
-_STEPS = np.array([*range(10), 18, 11, 12, -1, 20, 21, *range(22, 33), *range(33, 45), 47, 48, -1, 49, 50])
-#: and those of functions of a double, and of two, by their places.
+_STEPS = np.array([*range(10), 18, 11, 12, -1, 20, 21, *range(22, 33), *range(33, 45), 47, 48, -2, 49, 50])
+#: and those of functions of a double, and of two, by their places; functions that came later go by their places.
 _FUNCTIONS = {OF_ONE: np.array([10, 16, 17, 13, 14, 15, 19]), OF_TWO: np.array([45, 46])}
 
 
@@ -91,7 +91,7 @@ def _as_written(code: I64) -> I64:
     told = code.copy()
     told[:, 0] = _STEPS[code[:, 0]]
     for step, numbers in _FUNCTIONS.items():
-        mine = code[:, 0] == step
+        mine = (code[:, 0] == step) & (code[:, 1] < numbers.size)
         told[mine, 0], told[mine, 1] = numbers[code[mine, 1]], -1
     return told
 
