@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stretto.engines.shared.windows import as_measured, measured_type
+from stretto.columns.measured import as_measured, measured_type
 from stretto.errors import LimitError, OptionError, QueryError, StrettoError
 from stretto.events import Schema
 from stretto.languages import ceql as ceql_language

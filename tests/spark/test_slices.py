@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import DataError, OptionError
 from stretto.spark.batch.context import CONTEXT, REACHES, Context
 from stretto.spark.batch.slices import ROWS_A_SLICE, Cells, Slices, cut, cut_for, unsliceable

@@ -17,7 +17,7 @@ from stretto.asking.having import having
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Run
-from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.limits import TooMany
 from stretto.engines.match_ops.timeouts import TimeoutProgram
 from stretto.errors import LimitError
 from stretto.events import Schema

@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64, Bits
 from stretto.budget import Budget
-from stretto.engines.shared.counting import Unlisted
+from stretto.engines.shared import counting
 from stretto.frame import Section
+
+#: Matches of the event at hand that were not listed yet, and what their number says.
+Unlisted = counting.Unlisted
+BEYOND, AT_LEAST = counting.BEYOND, counting.AT_LEAST
 
 
 def offsets(counts: I64) -> I64:

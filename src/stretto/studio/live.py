@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import DataError, OptionError
 from stretto.matching.pattern_set.changes import Instant
 from stretto.matching.reorder import Cleanse

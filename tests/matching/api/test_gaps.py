@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.match_ops.limits import Patience, TooMany
+from stretto.engines.limits import Patience, TooMany
 from stretto.errors import LimitError
 from tests.conftest import COMPILED
 

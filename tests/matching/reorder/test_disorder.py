@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.matching.executors import in_order as matching
 from tests.cases import sase

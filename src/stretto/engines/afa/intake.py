@@ -13,6 +13,7 @@ from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.columns.arrays import decoded, valid_of
 from stretto.columns.keys import KeyTable
+from stretto.columns.roles import integers, signs
 from stretto.columns.vectorized import mask
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
@@ -23,7 +24,6 @@ from stretto.engines.afa.graph import GraphTables
 from stretto.engines.afa.names import Names
 from stretto.engines.afa.state import AfaState
 from stretto.engines.afa.structure import Batch
-from stretto.engines.shared.roles import integers, signs
 from stretto.engines.shared.values import matrix
 from stretto.errors import DataError
 from stretto.query import predicate

@@ -15,6 +15,7 @@ import pyarrow as pa
 from stretto.array_types import I64, Bits
 from stretto.budget import Budget, described_bytes
 from stretto.engines.api import NO_VISITS, Matches, Operator, Reached, Starting, Visits
+from stretto.engines.limits import TooMany
 from stretto.engines.match_ops.after_match_skip_kernel import (
     AT,
     CLOSED,
@@ -31,7 +32,6 @@ from stretto.engines.match_ops.after_match_skip_kernel import (
     close,
     walk,
 )
-from stretto.engines.match_ops.limits import TooMany
 from stretto.engines.match_ops.wrapper import AroundProgram, MachineRun
 from stretto.engines.programs import NfabProgram, Program, TimedProgram
 from stretto.engines.shared.counting import BEYOND

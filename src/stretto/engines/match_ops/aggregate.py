@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from stretto import _jit
 from stretto.array_types import I64, Bits
 from stretto.budget import Budget, described_bytes
+from stretto.columns.measured import values_of
 from stretto.engines.api import Matches, Operator, Reached, Starting
 from stretto.engines.match_ops.wrapper import AroundProgram, HoldingRun
 from stretto.engines.programs import NfabProgram, TimedProgram
-from stretto.engines.shared.windows import values_of
 from stretto.engines.totals import paths as t
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values

@@ -14,15 +14,15 @@ from stretto.array_types import I64, Bits
 from stretto.budget import Budget, described_bytes
 from stretto.columns.arrays import numbers_of, reals_of_decimals, roomy, valid_of
 from stretto.columns.keys import KeyTable
+from stretto.columns.measured import values_of
 from stretto.columns.overflow import IntegerOverflow, located
 from stretto.columns.vectorized import computed
 from stretto.engines.api import Matches, Operator, Reached
+from stretto.engines.limits import TooMany
 from stretto.engines.match_ops import top_k_arrays as k
-from stretto.engines.match_ops.limits import TooMany
 from stretto.engines.match_ops.top_k_arrays import Bounds, Lists, Memo, Picked, Picker, Scratch, Seen, Values
 from stretto.engines.match_ops.top_k_held import Held, Rows
 from stretto.engines.shared.counting import Counts
-from stretto.engines.shared.windows import values_of
 from stretto.engines.store import bytes_of, with_room, zeros
 from stretto.errors import LimitError
 from stretto.frame import Section

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from stretto.array_types import I64, Bits
 from stretto.columns.classes import Classifier
 from stretto.columns.keys import KeyTable
+from stretto.columns.measured import values_of
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import LISTED, Operator
 from stretto.engines.shared.values import Vocabulary
-from stretto.engines.shared.windows import Measured, ranks, values_of
+from stretto.engines.shared.windows import Measured, ranks
 from stretto.errors import DataError, EngineError
 from stretto.frame import Section
 from stretto.query.passes.bind import AnyBound
@@ -155,7 +156,7 @@ class Intake:
     def expires(self) -> int | float | None:
         """The last time from which a partial match may still be completed; ``None`` when time alone ends none, or there is none.
 
-        In the unit of :func:`~stretto.engines.shared.windows.values_of`.
+        In the unit of :func:`~stretto.columns.measured.values_of`.
         """
         window, measured = self.window, self.measured
         if window is None or measured is None or window.attribute != self.schema.time:

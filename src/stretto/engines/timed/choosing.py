@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stretto.array_types import I64
-from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.limits import TooMany
 from stretto.query.query import Strategy
 
 #: More matches of one interval are not compared with each other.

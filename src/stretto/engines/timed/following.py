@@ -14,8 +14,8 @@ from stretto import _jit
 from stretto.array_types import I64, Bits
 from stretto.budget import Budget
 from stretto.columns.arrays import roomy
+from stretto.engines.limits import Patience, TooMany
 from stretto.engines.match_ops import timeout_tracker as following
-from stretto.engines.match_ops.limits import Patience, TooMany
 from stretto.engines.match_ops.timeout_tracker import SWEEP_AT_LEAST, Following, Places
 from stretto.engines.store import bytes_of, named, over, zeros
 from stretto.engines.timed import partial as f

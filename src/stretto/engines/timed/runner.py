@@ -11,7 +11,7 @@ from stretto import _jit
 from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import LISTED, NO_VISITS, Matches, Operator, Visits
-from stretto.engines.match_ops.limits import Patience
+from stretto.engines.limits import Patience
 from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
 from stretto.engines.shared.intake import latest
 from stretto.engines.timed import structure as s

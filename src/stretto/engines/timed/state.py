@@ -11,7 +11,7 @@ from stretto import _jit
 from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import Matches
-from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.limits import TooMany
 from stretto.engines.shared.counting import Unlisted, counted, counts_for
 from stretto.engines.store import bytes_of, grown, named, over, zeros
 from stretto.engines.timed import structure as s

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.engines.api import Matches
-from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.limits import TooMany
 from stretto.frame import Section
 
 #: What has fewer matches that wait.

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from stretto.array_types import F64, I64, Bits
 from stretto.columns.arrays import decoded, numbers_of, reals_of_decimals, valid_of
 from stretto.columns.keys import KeyTable
+from stretto.columns.measured import values_of
 from stretto.columns.nullable import key_parts, key_types
 from stretto.columns.vectorized import computed_where
-from stretto.engines.shared.windows import values_of
 from stretto.engines.totals.plan import Slot
 from stretto.engines.totals.structure import HIGHEST
 from stretto.errors import LimitError

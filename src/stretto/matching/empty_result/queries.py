@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import StrettoWarning, warn
 from stretto.matching.compiled import Query
 from stretto.matching.empty_result.unknown_types import ABSENT, absent_types, with_nearest

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.column_types import wider
+from stretto.columns.measured import as_measured, measured_type, values_of
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Program, Run
 from stretto.engines.latest.runner import LatestRunner
 from stretto.engines.match_ops.timeouts import TimeoutRun
 from stretto.engines.nfab.runner import NfabRunner
 from stretto.engines.shared.intake import Intake
-from stretto.engines.shared.windows import as_measured, measured_type, values_of
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError, warn
 from stretto.events import BEFORE, Schema, as_table, conform, require
 from stretto.explaining.answer import Answer

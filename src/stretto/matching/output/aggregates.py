@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.array_types import I64
+from stretto.columns.measured import as_measured, measured_type
 from stretto.engines.api import Totals
-from stretto.engines.shared.windows import as_measured, measured_type
 from stretto.query.passes.bind_totals import BoundTotals, Panes
 from stretto.query.totals import Extent
 

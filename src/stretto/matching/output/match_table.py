@@ -25,10 +25,9 @@ import pyarrow as pa
 from stretto.array_types import I64
 from stretto.columns.arrays import one_array
 from stretto.columns.gathering import Gatherer
+from stretto.columns.measured import as_measured, measured_type
 from stretto.columns.overflow import Order
-from stretto.engines.api import Matches, Run
-from stretto.engines.shared.counting import BEYOND
-from stretto.engines.shared.windows import as_measured, measured_type
+from stretto.engines.api import BEYOND, Matches, Run
 from stretto.errors import OptionError, SnapshotError
 from stretto.frame import Section, check_kinds
 from stretto.matching.output.aggregates import TotalsLayout, window_columns, window_type

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow, Order
-from stretto.engines.api import Matches
-from stretto.engines.match_ops.limits import TooMany
-from stretto.engines.shared.counting import AT_LEAST, BEYOND, Unlisted
+from stretto.engines.api import AT_LEAST, BEYOND, Matches, Unlisted
+from stretto.engines.limits import TooMany
 from stretto.errors import LimitError
 from stretto.matching.output.return_clause import Rows
 

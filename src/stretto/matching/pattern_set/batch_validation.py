@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto.columns.measured import values_of
 from stretto.columns.overflow import IntegerOverflow
 from stretto.columns.vectorized import mask
 from stretto.engines.shared.intake import FALLS
-from stretto.engines.shared.windows import values_of
 from stretto.errors import DataError
 from stretto.events import Schema, conform
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern

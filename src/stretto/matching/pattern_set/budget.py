@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stretto.budget import Budget
-from stretto.engines.api import Compiled, Matches
-from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.api import Compiled, Matches, Unlisted
+from stretto.engines.limits import TooMany
 from stretto.engines.rows.program import RowProgram
-from stretto.engines.shared.counting import Unlisted
 from stretto.errors import DataError, LimitError, StrettoError
 from stretto.matching.output.memory_budget import GUESS, MEASURED, Columns, Meter, Watch, Width, described
 from stretto.matching.output.return_clause import Rows

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretto.arguments import check_arguments
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table
 from stretto.languages.afa.builder import AFA

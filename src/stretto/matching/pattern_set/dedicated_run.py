@@ -13,12 +13,11 @@ from stretto.array_types import I64
 from stretto.budget import Budget
 from stretto.columns.arrays import longer
 from stretto.columns.overflow import IntegerOverflow
-from stretto.engines.api import Matches
+from stretto.engines.api import Matches, Unlisted
 from stretto.engines.latest.runner import LatestRunner
-from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.limits import TooMany
 from stretto.engines.match_ops.wrapper import AroundRun
 from stretto.engines.nfab.runner import NfabRunner
-from stretto.engines.shared.counting import Unlisted
 from stretto.engines.tecs.runner import Runner
 from stretto.engines.timed.runner import TimedRunner
 from stretto.engines.totals.runner import TotalsRunner

@@ -14,8 +14,8 @@ import pyarrow as pa
 from stretto import frame
 from stretto.arguments import check_arguments
 from stretto.column_types import time_hint, with_fields
+from stretto.columns.measured import values_of
 from stretto.engines.api import Startable
-from stretto.engines.shared.windows import values_of
 from stretto.errors import (
     DataError,
     LimitError,

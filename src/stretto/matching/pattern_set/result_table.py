@@ -25,9 +25,9 @@ from stretto.column_types import fields_among
 from stretto.columns.arrays import one_array
 from stretto.columns.gathering import Gatherer
 from stretto.columns.keys import one_zero
+from stretto.columns.measured import measured_type
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Matches, Totals, lists_taken, offsets
-from stretto.engines.shared.windows import measured_type
 from stretto.errors import DataError
 from stretto.events import Schema
 from stretto.matching.output.aggregates import window_columns

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64, Bits
 from stretto.columns.keys import one_zero
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import OptionError
 from stretto.frame import Section
 from stretto.matching.reorder.spans import LONGEST, span

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stretto.columns.measured import values_of
 from stretto.engines.api import Startable
-from stretto.engines.shared.windows import values_of
 from stretto.errors import OptionError, StrettoError
 from stretto.events import as_table
 from stretto.frame import Section, reading

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stretto.arguments import check_arguments
 from stretto.array_types import I64, Bits
 from stretto.column_types import field_types, wider, with_fields
-from stretto.engines.shared.roles import signs
+from stretto.columns.roles import signs
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading

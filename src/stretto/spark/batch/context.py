@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import DataError
 from stretto.query.passes.bind import AnyBound
 

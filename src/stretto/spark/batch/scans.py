@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import DataError
 from stretto.spark.batch.borders import behind
 from stretto.spark.batch.context import CONTEXT, REACHES

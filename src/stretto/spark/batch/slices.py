@@ -6,7 +6,7 @@ reaches further back than needed changes nothing, because the engine applies the
 or measure another column than the time, get context from the border of a *cell*, a small piece of the stream whose rows
 were counted. Borders are compared with times only, so that events of the same time are never cut apart.
 
-Numbers are as the engine measures times (:func:`stretto.engines.shared.windows.values_of`).
+Numbers are as the engine measures times (:func:`stretto.columns.measured.values_of`).
 """
 
 from __future__ import annotations

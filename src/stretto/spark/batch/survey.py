@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stretto.engines.shared.windows import values_of
+from stretto.columns.measured import values_of
 from stretto.errors import DataError
 from stretto.spark.batch.borders import place
 from stretto.spark.batch.scans import can_skip, pieces_of, with_piece
