@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -450,16 +450,7 @@ def _fitting(window: Window, size: int, of_what: str) -> int:
     return size
 
 
-class Named(Protocol):
-    """A query that names attributes."""
-
-    @property
-    def read(self) -> tuple[str, ...]: ...
-    @property
-    def joined(self) -> tuple[JoinedKey, ...]: ...
-
-
-def with_field_types(query: Named, schema: Schema) -> Schema:
+def with_field_types(query: AnyQuery, schema: Schema) -> Schema:
     """The schema with attributes for fields inside of structs that the query names, and for keys that streams call differently."""
     found = with_types_at(query.read, schema)
     made = {}
@@ -478,7 +469,7 @@ def with_types_at(paths: Iterable[str | None], schema: Schema) -> Schema:
     return replace(schema, attributes={**schema.attributes, **found}) if found else schema
 
 
-def shown(query: Named, schema: Schema) -> tuple[str, ...]:
+def shown(query: AnyQuery, schema: Schema) -> tuple[str, ...]:
     """All attributes but those that are fields of other ones, or keys made of them."""
     left_out = {key.name for key in query.joined} | fields_among(schema.attributes)
     return tuple(name for name in schema.attributes if name not in left_out)
