@@ -71,7 +71,7 @@ AUTOMATON = (
 
 def text_of(engine: str, feature: str) -> str:
     """A query that asks for something, and for what an engine is there for."""
-    if feature == "gaps" or (engine == "timed" and feature not in ("next", "relations", "return")):
+    if feature == "gaps" or (engine == "timed" and feature not in ("next", "relations", "return", "keep")):
         more = {"keys": " PARTITION BY [k]", "limit": " LIMIT 3", "choice": " SAMPLE 3"}.get(feature, "")
         pattern = {"negation": "A ; NOT C ; B", "closing": "A ; B ; NOT C", "contiguity": "A : B"}.get(feature, "A ; B")
         if feature != "closing":
@@ -79,6 +79,12 @@ def text_of(engine: str, feature: str) -> str:
         window = "9 EVENTS" if feature == "events" else "9 [t]"
         items = "COUNT(*)" if feature == "totals" or engine == "totals" else "*"
         return f"SELECT {items} FROM S WHERE ({pattern}) WITHIN {window}{more}"
+    if feature == "keep" and engine in (
+        "tecs",
+        "timed",
+    ):  # which list where the choice cannot be made while events are read
+        gap = " AFTER 0 [t]" * (engine == "timed")
+        return f"SELECT LAST * FROM S WHERE A ; B{gap} WITHIN 9 [t] KEEP LONGEST"
     if engine in ("tecs", "totals") and feature == "negation":
         return f"SELECT {'COUNT(*)' if engine == 'totals' else '*'} FROM S WHERE A ; NOT C ; B WITHIN 9 [t]"
     strategy = {"next": "skip_till_next_match", "contiguity": "strict_contiguity"}.get(feature, "skip_till_any_match")
@@ -98,6 +104,12 @@ def text_of(engine: str, feature: str) -> str:
     return f"PATTERN SEQ({pattern}) WHERE {strategy} {{ {' AND '.join(asked)} }} WITHIN {window}{more}"
 
 
+def engine_of(thing: Any) -> str:
+    """The folder of a run, or of what a program compiles."""
+    modules = [kind.__module__.split(".")[2] for kind in type(thing).__mro__ if kind.__module__.count(".") > 2]
+    return modules[0]
+
+
 def used(engine: str, feature: str) -> tuple[str, int]:
     """The engine that runs, and how many rows it gives."""
     text = text_of(engine, feature)
@@ -111,7 +123,7 @@ def used(engine: str, feature: str) -> tuple[str, int]:
         patterns.change([stretto.Change("p", what)])
         rows = patterns.push(EVENTS).num_rows + patterns.finish().num_rows
         runs = patterns._running.timeline.in_force.versions[0].part.machine
-        return type(runs).__module__.split(".")[2], rows
+        return engine_of(runs), rows
     options: dict[str, Any] = {"time": "t"}
     if (engine == "afa" and what is not AUTOMATON) or feature == "speculation":
         options["speculation"] = math.inf
@@ -142,7 +154,7 @@ def used(engine: str, feature: str) -> tuple[str, int]:
     else:
         rows = matcher.push(events).num_rows + matcher.finish().num_rows
     run = matcher._executor.run
-    return type(getattr(run, "run", run)).__module__.split(".")[2], rows
+    return engine_of(getattr(run, "run", run)), rows
 
 
 def test_the_page_has_these_rows() -> None:

@@ -32,6 +32,7 @@ GROUPS = {
     "nfab": ("stretto.engines.nfab", "stretto.matching.output.return_clause"),
     "afa": ("stretto.engines.afa",),
     "timed": ("stretto.engines.timed",),
+    "greedy": ("stretto.engines.greedy",),
     "dataflow": ("stretto.dataflow",),
     "rows": ("stretto.engines.rows",),
     "latest": ("stretto.engines.latest",),

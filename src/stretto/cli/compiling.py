@@ -54,7 +54,7 @@ def _tecs() -> None:
     ):
         for output in ("events", "positions", "summary"):
             stretto.match(text, EVENTS, time="ts", output=output)
-    stretto.match("SELECT * FROM S WHERE A ; B KEEP LONGEST", EVENTS)
+    stretto.match("SELECT STRICT * FROM S WHERE A ; B KEEP LONGEST", EVENTS)
     for tested in ("v > 0 AND v < 1000000007", "x > 0.5 AND d = 'north'", "k = 'key 3'", "type LIKE 'A%'"):
         _run(f"SELECT * FROM S WHERE A AS a ; B AS b FILTER a[{tested}] PARTITION BY [k] WITHIN 10 [ts]")
     _run("SELECT * FROM S WHERE A AS a ; B AS b", disorder=5)
@@ -126,6 +126,14 @@ def _timed() -> None:
         f"SELECT COUNT(*), SUM(b[v]) {gaps}",
     ):
         _run(asked)
+
+
+def _greedy() -> None:
+    for end in (
+        "WITHIN 10 [ts] KEEP LONGEST AFTER MATCH SKIP TO LAST b",
+        "KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+    ):
+        _run(f"SELECT * FROM S WHERE A ; B+ AS b GAP 5 [ts] PARTITION BY [k] {end}")
 
 
 def _afa() -> None:
@@ -223,5 +231,6 @@ WORK = {
     "dataflow": Work(10, _dataflow),
     "tecs": Work(9, _tecs),
     "timed": Work(7, _timed),
+    "greedy": Work(5, _greedy),
     "latest": Work(3, _latest),
 }

@@ -15,7 +15,7 @@ from stretto.query.passes.bind import AnyBound, BoundQuery
 from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundBest, BoundSample, BoundTotals
-from stretto.query.query import AnyQuery, Strategy
+from stretto.query.query import AnyQuery, Keep, ParsedQuery, Strategy
 from stretto.query.totals import Extent, Totals
 from stretto.query.typing import kind_of
 
@@ -126,6 +126,8 @@ def choose(parsed: AnyQuery, bound: AnyBound | None = None) -> Choice:
         return _totals(parsed, bound)
     own = _ENGINES.get(type(bound))
     afa = {"afa": _NO_REVISIONS if own is None else own.why_not_afa(bound)}
+    if parsed.keep is not None and (kept := _greedy(parsed, bound, afa)) is not None:
+        return kept
     if parsed.needs_times:
         return _timed(parsed, afa)
     why_not = "" if bound is None else core_of(bound).why_not
@@ -138,6 +140,19 @@ def choose(parsed: AnyQuery, bound: AnyBound | None = None) -> Choice:
     return Choice(
         "tecs", why or f"{relation}: constant time per event whatever the window, output-linear delay", others | afa
     )
+
+
+def _greedy(parsed: AnyQuery, bound: AnyBound | None, afa: dict[str, str]) -> Choice | None:
+    """The engine that chooses while events are read, where it can; ``None``: all matches are listed first."""
+    from stretto.engines.greedy.program import why_not_greedy
+
+    core = None if bound is None else _told_by_types(bound)
+    query = parsed if bound is None else core and core.parsed
+    if not isinstance(query, ParsedQuery) or why_not_greedy(query):
+        return None
+    others = dict.fromkeys(("tecs", "nfab", "timed"), "it lists matches, of which KEEP and AFTER MATCH leave few")
+    why = "of each start that is open it has the best match so far, and the best way to each step; no other match is listed"
+    return Choice("greedy", why, others | afa)
 
 
 def _totals(parsed: AnyQuery, bound: AnyBound | None) -> Choice:
@@ -246,15 +261,9 @@ def program_for(query: AnyBound, *, valuations: bool, timeouts: bool = False) ->
     keep = query.parsed.keep
     if keep is None:
         return _machine_for(query, valuations=valuations)
-    from stretto.engines.match_ops.after_match_skip import KeptProgram
-
-    core, own = core_of(query).query, _ENGINES.get(type(query))
-    if own is not None:
-        return KeptProgram(_one_by_one(query, core, own), keep, query.parsed.variables)
-    if valuations:
+    if valuations and type(query) not in _ENGINES:
         raise OptionError(NO_VALUATIONS)
-    assert core is not None
-    return KeptProgram(_machine_for(_one_an_interval(core), valuations=False), keep, ())
+    return _kept(query, keep)
 
 
 def _totals_program(query: AnyBound, totals: BoundTotals, *, valuations: bool) -> TotalsProgram | AddedProgram:
@@ -314,17 +323,31 @@ def _one_an_interval(query: BoundQuery) -> BoundQuery:
     return replace(query, parsed=replace(query.parsed, strategy=Strategy.NEXT))
 
 
-def _one_by_one(query: AnyBound, core: BoundQuery | None, own: _Engine) -> _Listing:
-    """The machine of a SASE+ query of which one match is kept for each interval."""
-    if core is None:
-        listing: _Listing = own.program(query)
-        return listing
+def _told_by_types(query: AnyBound) -> BoundQuery | None:
+    """The query as CORE has it, where an event's type tells which variable holds it; ``None``: it is none."""
+    core = core_of(query).query
+    if core is None or type(query) not in _ENGINES:
+        return core
     types: dict[frozenset[str], set[str]] = {}
-    for one in query.plan.held:
-        types.setdefault(one.labels, set()).update(one.types)
-    if sum(map(len, types.values())) == len(set().union(*types.values())):  # an event's type tells its variable
-        return Program(_one_an_interval(core))
-    return Program(core, valuations=True)
+    for position in query.plan.held:
+        types.setdefault(position.labels, set()).update(position.types)
+    return core if sum(map(len, types.values())) == len(set().union(*types.values())) else None
+
+
+def _kept(query: AnyBound, keep: Keep) -> KeptProgram:
+    """What keeps some of the matches of a query: while events are read where that is possible, else from a list of them."""
+    from stretto.engines.match_ops.after_match_skip import KeptProgram
+
+    core = _told_by_types(query)
+    order = query.parsed.variables if type(query) in _ENGINES else ()
+    if core is None:
+        return KeptProgram(_machine_for(query, valuations=True), keep, order)
+    from stretto.engines.greedy.program import GreedyProgram, why_not_greedy
+
+    machine = _machine_for(_one_an_interval(core), valuations=False)
+    if why_not_greedy(core.parsed):
+        return KeptProgram(machine, keep, order)
+    return GreedyProgram(machine, keep, order, machine if isinstance(machine, TimedProgram) else TimedProgram(core))
 
 
 def _machine_for(query: AnyBound, *, valuations: bool) -> _Listing:

@@ -131,12 +131,11 @@ def _kept(keep: Keep, query: AnyQuery) -> str:
         Skip.LAST: f"the next one begins at its last {keep.variable}, or later",
     }
     closed = "the stream ends" if query.window is None else "the window of its start has passed"
-    when = f"when {closed}"
+    when = f"when {closed}, or no event can go on from its start"
     if not keep.longest:
         when = f"with its last event, unless an earlier start may still have a match: then when that one has, or {when}"
-    looked = "" if query.language == "sase" else "\nof the matches of one interval the engine lists one"
     which = "last" if keep.longest else "first"
-    return f"for each start the match that ends {which}; {begins[keep.skip]}\na match comes {when}{looked}"
+    return f"for each start the match that ends {which}; {begins[keep.skip]}\na match comes {when}"
 
 
 def _output(query: AnyQuery) -> str:

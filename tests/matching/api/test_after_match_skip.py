@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import stretto
+from stretto.engines.api import Matches
+from stretto.engines.match_ops.after_match_skip import KeptProgram
+from stretto.frame import Section
 
 ATTACK = "SELECT * FROM L WHERE FAILED+ AS fails ; OK AS ok PARTITION BY [ip] WITHIN 60 [t] "
 
@@ -90,9 +94,68 @@ def test_what_lists_too_much_is_refused() -> None:
 def test_what_waits_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stretto.budget.SMALL", 1 << 14)
     monkeypatch.setattr("stretto.memory.available", lambda: 1 << 16)
-    rows = [{"type": kind} for kind in "A" * 60 + "B"]
-    with pytest.raises(stretto.LimitError, match="row 60 completes matches of which some may be kept, which take"):
+    rows = [{"type": kind} for kind in "A" * 200 + "B"]
+    with pytest.raises(
+        stretto.LimitError, match=r"row \d+ meets \d+ open starts of matches, of which some may be kept"
+    ):
         stretto.match("SELECT * FROM S WHERE A+ ; B KEEP LONGEST", rows)
+    with pytest.raises(stretto.LimitError, match="row 200 completes matches of which some may be kept, which take"):
+        stretto.match("SELECT LAST * FROM S WHERE A+ ; B KEEP LONGEST", rows)
+
+
+def test_sessions_come_when_their_gap_has_passed() -> None:
+    """Events of other keys and punctuations move time; nothing but the open sessions is held."""
+    text = "SELECT * FROM S WHERE V+ GAP 5 [t] PARTITION BY [k] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT"
+    matcher = stretto.Matcher(text, time="t")
+    given = []
+    for key, t in (("a", 0), ("a", 3), ("a", 6), ("b", 4 + 4), ("b", 11), ("b", 12), ("a", 21), ("c", 40)):
+        given.append((t, held(matcher.push([{"type": "V", "k": key, "t": t}]))))
+    assert given[5] == (12, [[0, 1, 2]])
+    assert given[6] == (21, [[3, 4, 5]])
+    assert given[7] == (40, [[6]])
+    assert [rows for _, rows in given[:5]] == [[]] * 5
+    assert held(matcher.advance(45)) == []
+    assert held(matcher.advance(46)) == [[7]]
+    assert matcher.idle
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "V+ GAP 5 [t] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+        "V{3,} WITHIN 90 [t] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+        "V:+ KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+        "V ; V KEEP SHORTEST AFTER MATCH SKIP PAST LAST EVENT",
+    ],
+)
+def test_one_start_is_open_however_long_the_loop(text: str) -> None:
+    """What an event costs is what starts are open; their nodes are those of the match that is open."""
+    matcher = stretto.Matcher(f"SELECT * FROM S WHERE {text}", time="t", output="positions")
+    rows = 0
+    for low in range(0, 600, 50):
+        rows += matcher.push([{"type": "V", "t": t} for t in range(low, low + 50)]).num_rows
+        snapshot = matcher.snapshot()
+        matcher = stretto.Matcher(f"SELECT * FROM S WHERE {text}", time="t", output="positions").restore(snapshot)
+        assert matcher.stats["nodes"] <= 3 * (low + 50)
+    rows += matcher.finish().num_rows
+    assert rows == {"V+ G": 1, "V{3,": 7, "V:+ ": 1, "V ; ": 300}[text[:4]]
+
+
+def test_snapshots_of_before_go_on() -> None:
+    """What listed the matches of a start goes on to list them."""
+    text = "SELECT * FROM S WHERE A+ AS a ; B AS b WITHIN 9 [t] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT"
+    rows = pa.table({"type": list("AABAxxxxxxB"), "t": range(11)})
+    program: Any = stretto.compile(text, rows, time="t").program()
+    before = KeptProgram(program.machine, program.keep, program.order).start(capacity=1)
+    assert before.program.digest == program.digest
+    section, run = Section(), program.start(capacity=1)
+    assert not list(before.advance(rows.slice(0, 4).to_batches()[0]))
+    before.save(section)
+    run.load(section)
+    found = Matches.joined([*run.advance(rows.slice(4).to_batches()[0]), *run.finish()])
+    assert (found.start.tolist(), found.end.tolist()) == ([0, 3], [2, 10])
+    assert found.position.tolist() == [0, 1, 2, 3, 10]
+    assert ["".join(sorted(program.marks[mark])) for mark in found.mark] == ["Aa", "Aa", "Bb", "Aa", "Bb"]
 
 
 def test_wider_types_and_matches_taken_anew() -> None:

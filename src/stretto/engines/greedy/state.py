@@ -1,0 +1,232 @@
+"""The arrays of one stream's run in the greedy engine, and how they grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stretto.array_types import I64
+from stretto.budget import Budget
+from stretto.engines.api import Matches
+from stretto.engines.greedy import structure as s
+from stretto.engines.greedy.kernels import mark
+from stretto.engines.greedy.structure import Nodes, Output, Parts, Starts, Timers
+from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.timed.compiled import Compiled
+from stretto.frame import Section
+
+#: What a start has beside its steps, in a snapshot.
+SAVED = ("position", "key", "part", "best", "closed", "measure")
+
+
+class State:
+    """Open starts, nodes, partitions, timers, and the matches to give; kernels write into them in place.
+
+    ``capacity`` is the size that the growing arrays start with: tests start with 1, so that every growth point fires.
+    """
+
+    def __init__(self, program: Compiled, *, timed: int, capacity: int, budget: Budget) -> None:
+        self.budget = budget
+        self.clock, self.measure = program.types
+        self.steps, self.groups = len(program.steps.steps), len(program.groups)
+        self.due = self.clock if timed & 1 else self.measure
+        small = max(1, capacity)
+        self.nodes, self.starts, self.parts = self._nodes(small + 1), self._starts(small + 1), self._parts(1)
+        self.timers = self._timers(small)
+        self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18))
+        self.registers = np.zeros(s.REGISTERS, np.int64)
+        self.registers[[s.NODES, s.STARTS]] = 1
+
+    def _nodes(self, count: int) -> Nodes:
+        words = {name: np.zeros(count, np.int64) for name in Nodes._fields if name != "clock"}
+        return Nodes(**words, clock=np.zeros(count, self.clock))
+
+    def _starts(self, count: int) -> Starts:
+        position, key, part, following, best = (np.zeros(count, np.int64) for _ in range(5))
+        closed, used = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        head = np.zeros(count * self.steps, np.int64)
+        return Starts(position, key, part, following, best, closed, used, np.zeros(count, self.measure), head)
+
+    def _parts(self, count: int) -> Parts:
+        first, last, opened = (np.zeros(count, np.int64) for _ in range(3))
+        rank, seen = np.full(count, -1, np.int64), np.full(count * self.groups, -1, np.int64)
+        return Parts(first, last, opened, rank, seen, np.zeros(count, np.bool_), np.zeros(count, self.due))
+
+    def _timers(self, count: int) -> Timers:
+        return Timers(np.zeros(count + 2, self.due), np.zeros(count + 2, np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        held = (self.nodes, self.starts, self.parts, self.timers, self.out)
+        return int(sum(array.nbytes for arrays in held for array in arrays))
+
+    # -- room ---------------------------------------------------------------------------------------------------------
+
+    def fit_partitions(self, count: int) -> None:
+        """Room for so many partitions."""
+        if self.parts.first.size < count:
+            self.parts = _over(self.parts, self._parts(max(count, 2 * self.parts.first.size)))
+
+    def grow_starts(self, event: int) -> None:
+        """Twice the room for starts and timers."""
+        self._afford(self.starts, event)
+        self.starts = _over(self.starts, self._starts(2 * self.starts.part.size))
+        if self.registers[s.TIMERS] + 2 > self.timers.part.size:
+            self.timers = _over(self.timers, self._timers(2 * self.timers.part.size))
+
+    def grow_output(self) -> None:
+        """Room for a match, however long."""
+        cells = max(2 * self.out.position.size, int(self.registers[s.NEED]))
+        self.out = _over(self.out, _output(2 * self.out.start.size, cells))
+
+    def collect(self, event: int, need: int) -> None:
+        """Keep the nodes that open starts lead to, in arrays that are at least half empty and have room for ``need`` more."""
+        old = self.nodes
+        keep = np.zeros(old.step.size, np.int64)
+        live = int(mark(self.starts, old, self.steps, keep, self.registers))
+        size = old.step.size
+        while 2 * (live + need + 1) > size:
+            size *= 2
+        if size > old.step.size:
+            self._afford(old, event)
+        kept = np.flatnonzero(keep)
+        fresh = self._nodes(size)
+        for name, array in old._asdict().items():
+            getattr(fresh, name)[1 : live + 1] = keep[array[kept]] if name in ("before", "older") else array[kept]
+        self.nodes = fresh
+        self.starts.best[:] = keep[self.starts.best] * self.starts.used
+        head = self.starts.head.reshape(-1, self.steps)
+        head[:] = keep[head] * (self.starts.used & ~self.starts.closed)[:, None]
+        self.registers[s.NODES] = live + 1
+
+    def _afford(self, arrays: Any, event: int) -> None:
+        """Raise before arrays grow over the budget."""
+        if not self.budget.holds(0, 2 * sum(array.nbytes for array in arrays)):
+            opened = int(self.starts.used.sum())
+            what = f"meets {opened:,} open starts of matches, of which some may be kept"
+            raise TooMany(
+                event, what, "WITHIN, or a narrower one, has fewer that wait; so has SKIP PAST LAST EVENT", self.budget
+            )
+
+    def drain(self) -> Matches:
+        """Take the matches out of the output buffers."""
+        rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
+        self.registers[[s.ROWS, s.CELLS]] = 0
+        return Matches.copied(self.out, rows, cells)
+
+    # -- starts and partitions ----------------------------------------------------------------------------------------
+
+    def opened(self) -> I64:
+        """The open starts, in the order of the stream."""
+        used = np.flatnonzero(self.starts.used)
+        return used[np.argsort(self.starts.position[used])]
+
+    def busy(self, count: int) -> NDArray[np.bool_]:
+        """Which partitions have open starts."""
+        return self.parts.first[:count] > 0
+
+    def rename(self, renamed: I64, survivors: I64) -> None:
+        """Keep some partitions, under other numbers."""
+        old, fresh = self.parts, self._parts(max(1, survivors.size))
+        for name, array in old._asdict().items():
+            width = array.size // old.first.size
+            there = array.reshape(old.first.size, width)[survivors].ravel()
+            getattr(fresh, name)[: there.size] = there
+        self.parts = fresh
+        used = self.starts.used
+        self.starts.part[used] = renamed[self.starts.part[used]]
+        self.wind()
+
+    def wind(self) -> None:
+        """Set the timers anew: each partition that has one keeps its time."""
+        timed = np.flatnonzero(self.parts.timed)
+        order = timed[np.argsort(self.parts.due[timed], kind="stable")]
+        self.timers = self._timers(2 * order.size)
+        self.timers.time[: order.size], self.timers.part[: order.size] = self.parts.due[order], order
+        self.registers[s.TIMERS] = order.size
+
+    # -- snapshots ----------------------------------------------------------------------------------------------------
+
+    def save(self, section: Section) -> None:
+        """Write the open starts, their nodes, and the partitions."""
+        opened, count = self.opened(), int(self.registers[s.NODES])
+        section.arrays |= {f"starts.{name}": getattr(self.starts, name)[opened] for name in SAVED}
+        section.arrays["starts.head"] = self.starts.head.reshape(-1, self.steps)[opened].ravel()
+        section.arrays |= {f"nodes.{name}": array[:count].copy() for name, array in self.nodes._asdict().items()}
+        section.arrays |= {
+            f"parts.{name}": getattr(self.parts, name).copy() for name in ("rank", "seen", "timed", "due")
+        }
+        section.arrays["registers"] = self.registers.copy()
+
+    def load(self, section: Section, partitions: int, rows: int) -> None:
+        """Take over what :meth:`save` wrote of a stream of so many rows."""
+        arrays, registers = section.arrays, section.numbers("registers", size=s.REGISTERS)
+        nodes = arrays["nodes.step"].size
+        self._check_nodes(section, nodes, rows)
+        self.nodes = _over(Nodes(*(arrays[f"nodes.{name}"] for name in Nodes._fields)), self._nodes(2 * nodes))
+        count = arrays["parts.rank"].size
+        if count < partitions:
+            raise ValueError(f"there are {count} partitions, not {partitions}")
+        section.numbers("parts.rank", size=count)
+        section.numbers("parts.seen", size=count * self.groups)
+        self.parts = self._parts(count)
+        for name in ("rank", "seen", "timed", "due"):
+            array = getattr(self.parts, name)
+            if arrays[f"parts.{name}"].size != array.size:
+                raise ValueError("partitions have other lengths")
+            array[:] = arrays[f"parts.{name}"]
+        opened = section.numbers("starts.position", least=0, below=max(1, rows), rising=True).size
+        section.numbers("starts.part", size=opened, least=0, below=count)
+        section.numbers("starts.best", size=opened, least=s.NIL, below=nodes)
+        section.numbers("starts.key", size=opened)
+        head = section.numbers("starts.head", size=opened * self.steps, least=s.NIL, below=nodes)
+        self.starts = self._starts(2 * opened + 2)
+        for name in SAVED:
+            if arrays[f"starts.{name}"].size != opened:
+                raise ValueError("starts have other lengths")
+            getattr(self.starts, name)[1 : opened + 1] = arrays[f"starts.{name}"]
+        self.starts.head[self.steps : (opened + 1) * self.steps] = head
+        self.starts.used[1 : opened + 1] = True
+        for start in range(1, opened + 1):
+            self._queue(start, int(self.starts.part[start]))
+        self.registers[: s.SETTINGS] = 0
+        self.registers[[s.NODES, s.STARTS]] = nodes, opened + 1
+        self.registers[[s.VISITED, s.TRIGGERS]] = registers[[s.VISITED, s.TRIGGERS]]
+        self.wind()
+
+    def _queue(self, start: int, part: int) -> None:
+        """A start becomes the last one of its partition."""
+        if self.parts.last[part]:
+            self.starts.next[self.parts.last[part]] = start
+        else:
+            self.parts.first[part] = start
+        self.parts.last[part] = start
+        self.parts.open[part] += 1
+
+    def _check_nodes(self, section: Section, nodes: int, rows: int) -> None:
+        """Raise unless each number is that of something there is; what a node leads to is older than the node."""
+        own = np.arange(nodes)
+        if not nodes:
+            raise ValueError("there are no nodes")
+        section.numbers("nodes.step", size=nodes, least=0, below=self.steps)
+        section.numbers("nodes.position", size=nodes, least=0, below=max(1, rows))
+        section.numbers("nodes.rank", size=nodes)
+        for name in ("before", "older"):
+            section.numbers(f"nodes.{name}", size=nodes, least=s.NIL, below=np.maximum(own, 1))
+        before, length = section.arrays["nodes.before"], section.numbers("nodes.length", size=nodes)
+        if section.arrays["nodes.clock"].size != nodes or (length[1:] != length[before[1:]] + 1).any() or length[0]:
+            raise ValueError("ways have other lengths")
+
+
+def _output(rows: int, cells: int) -> Output:
+    start, end, stop = (np.zeros(rows, np.int64) for _ in range(3))
+    return Output(start, end, stop, np.zeros(cells, np.int64), np.zeros(cells, np.int32))
+
+
+def _over(old: Any, fresh: Any) -> Any:
+    """The content of arrays at the beginning of longer ones."""
+    for before, after in zip(old, fresh, strict=True):
+        after[: before.size] = before
+    return fresh
