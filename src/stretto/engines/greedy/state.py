@@ -13,7 +13,7 @@ from stretto.engines.api import Matches
 from stretto.engines.greedy import structure as s
 from stretto.engines.greedy.kernels import mark
 from stretto.engines.greedy.structure import Nodes, Output, Parts, Starts, Timers
-from stretto.engines.match_ops.limits import TooMany
+from stretto.engines.limits import TooMany
 from stretto.engines.timed.compiled import Compiled
 from stretto.frame import Section
 
