@@ -13,7 +13,7 @@ from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.limits import TooMany
 from stretto.engines.shared.counting import Unlisted, counted, counts_for
-from stretto.engines.store import bytes_of, grown, named, over, zeros
+from stretto.engines.store import bytes_of, named, over, zeros
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.collect import copy, mark
 from stretto.engines.timed.compiled import Compiled
@@ -203,7 +203,7 @@ class State:
         nodes = Nodes(*(held[f"nodes.{name}"] for name in Nodes._fields))
         self.nodes = over(nodes, self._nodes(max(self.nodes.step.size, nodes.step.size)))
         links = Links(*(held[f"links.{name}"] for name in Links._fields))
-        self.links = grown(links, max(self.links.edge.size, links.edge.size))
+        self.links = over(links, zeros(Links, max(self.links.edge.size, links.edge.size)))
         self.walk = self._walk(self.walk.node.size)
         self.registers[: s.SETTINGS] = 0
         for number in (s.SERIAL, s.VISITED, s.TRIGGERS, s.LOW, s.CONSUMED):
