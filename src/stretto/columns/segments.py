@@ -71,6 +71,8 @@ class Segments(NamedTuple):
 
     def extreme(self, values: pa.Array, *, greatest: bool, nan_wins: bool = False) -> pa.Array:
         """The least, or the greatest, known value of each piece. NaN is greater than other numbers, or (``nan_wins``) taken first."""
+        if pa.types.is_null(values.type):
+            return pa.nulls(self.end.size)
         words = ordered_words(values)
         words = ~words if greatest else words
         if nan_wins and pa.types.is_floating(values.type):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from stretto._jit import DONE, GROW_NODES, GROW_OUTPUT, GROW_STACK, OUTPUT_FULL, inlined, jit
 from stretto.engines.greedy import structure as s
-from stretto.engines.greedy.structure import Events, Nodes, Output, Parts, Rules, Starts, Timers
-from stretto.engines.timed.structure import Machine
+from stretto.engines.greedy.structure import Nodes, Output, Parts, Rules, Starts, Timers
+from stretto.engines.timed.structure import Events, Machine
 
 
 @jit

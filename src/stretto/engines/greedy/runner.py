@@ -15,7 +15,7 @@ from stretto.engines.api import Matches
 from stretto.engines.greedy import structure as s
 from stretto.engines.greedy.kernels import advance, close, pass_time
 from stretto.engines.greedy.state import State
-from stretto.engines.greedy.structure import Events, Rules
+from stretto.engines.greedy.structure import Rules
 from stretto.engines.timed.compiled import Compiled
 from stretto.engines.timed.intake import TimedIntake
 from stretto.frame import Section
@@ -89,10 +89,9 @@ class GreedyRunner(TimedIntake):
         events, _ = self.prepare(batch)
         if self.keys is not None:
             self.state.fit_partitions(self.partitions)
-        own = Events(*events)
         self.state.registers[s.CURSOR] = 0
         self.state.registers[s.TAKEN] = 0
-        yield from self._given(lambda: advance(own, *self._machine, *self._arrays), own.position, silent)
+        yield from self._given(lambda: advance(events, *self._machine, *self._arrays), events.position, silent)
         if self.state.registers[s.TIMED]:
             yield from self._passed(self.last_time, silent)
         if self.keys is not None:

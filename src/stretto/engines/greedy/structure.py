@@ -51,18 +51,6 @@ class Rules(NamedTuple):
     size: Clock  #: one value, of the type of measures: the window
 
 
-class Events(NamedTuple):
-    """The events to visit, in order."""
-
-    cls: I32
-    part: I64  #: partition
-    position: I64  #: position in the input
-    rank: I64  #: position among the events of the partition
-    low: I64  #: least key in the window of the event
-    clock: Clock  #: what gaps measure
-    measure: Clock  #: what the query's window measures
-
-
 class Starts(NamedTuple):
     position: I64
     key: I64  #: the position, or the rank in the partition
