@@ -368,6 +368,29 @@ def test_a_process_that_ends_in_the_middle_of_an_answer(monkeypatch: pytest.Monk
     worker = Worker()
     with pytest.raises(WorkerError, match="its process has ended"):
         worker.ask("check", {"text": QUERY}, 60)
+    assert closed(worker._process)
+
+
+def closed(process: Any) -> bool:
+    return bool(process.stdin.closed and process.stdout.closed)
+
+
+def test_no_pipe_stays_open() -> None:
+    worker, processes = Worker(), []
+    for ends in ("kill", "ask", "close"):
+        with pytest.raises(WorkerError):  # no events are open
+            worker.ask("check", {"text": QUERY}, 60)
+        process = worker._process
+        assert process is not None
+        processes.append(process)
+        if ends == "kill":
+            process.kill()
+            process.wait()
+        elif ends == "close":
+            worker.close()
+            assert closed(process)
+    assert closed(processes[0])
+    assert processes[1] is processes[2]
 
 
 def test_names_that_are_none_are_refused(client: TestClient) -> None:

@@ -344,10 +344,12 @@ def _kept(query: AnyBound, keep: Keep) -> KeptProgram:
         return KeptProgram(_machine_for(query, valuations=True), keep, order)
     from stretto.engines.greedy.program import GreedyProgram, why_not_greedy
 
-    machine = _machine_for(_one_an_interval(core), valuations=False)
+    def listing() -> _Listing:
+        return _machine_for(_one_an_interval(core), valuations=False)
+
     if why_not_greedy(core.parsed):
-        return KeptProgram(machine, keep, order)
-    return GreedyProgram(machine, keep, order, machine if isinstance(machine, TimedProgram) else TimedProgram(core))
+        return KeptProgram(listing(), keep, order)
+    return GreedyProgram(listing, keep, order, TimedProgram(core))
 
 
 def _machine_for(query: AnyBound, *, valuations: bool) -> _Listing:

@@ -51,6 +51,11 @@ def over(old: B, fresh: B) -> B:
     return fresh
 
 
+def of_partitions(bundle: B, survivors: NDArray[np.int64], partitions: int) -> B:
+    """Some partitions' rows of flat arrays, each of which has as many for every partition, in this order."""
+    return type(bundle)(*[array.reshape(partitions, -1)[survivors].ravel() for array in bundle])
+
+
 def bytes_of(*bundles: Iterable[NDArray[Any]]) -> int:
     """What all their arrays take."""
     return int(sum([array.nbytes for bundle in bundles for array in bundle]))

@@ -6,6 +6,7 @@ handle in the server.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -81,14 +82,21 @@ class Worker:
 
     def _end(self, why: str) -> None:
         process = self._process
-        if process is not None and process.poll() is None:
+        if process is None:
+            return
+        if process.poll() is None:
             self._why = why
             process.kill()
             process.wait()  # so that the next call starts another one
+        if self._lock.acquire(blocking=False):  # else the call that runs reads from the pipes, and closes them
+            _close_pipes(process)
+            self._lock.release()
 
     def _asked(self, call: str, arguments: dict[str, Any], seconds: float) -> Any:
         if not self._alive():
             self._why = None
+            if self._process is not None:
+                _close_pipes(self._process)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "stretto.studio.worker"],
                 stdin=subprocess.PIPE,
@@ -113,13 +121,21 @@ class Worker:
             timer.cancel()
         if not line.endswith("\n"):  # it has ended, perhaps in the middle of an answer
             process.wait()
-            process.stdin = None  # what was not written is dropped
+            _close_pipes(process)
             why = self._why or "its process has ended, perhaps for want of memory"
             raise WorkerError({"kind": "Stopped", "message": f"stopped: {why}"})
         answer = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["error"])
         return answer["value"]
+
+
+def _close_pipes(process: subprocess.Popen[str]) -> None:
+    """Close what leads to a process that has ended; what was not written is dropped."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 class Calls:

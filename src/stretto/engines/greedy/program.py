@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,17 +52,29 @@ class GreedyProgram(KeptProgram):
 
     Parameters
     ----------
-    machine, keep, order
-        As for :class:`~stretto.engines.match_ops.after_match_skip.KeptProgram`, which goes on from snapshots of earlier versions.
+    listing
+        Makes the machine that lists matches: snapshots of earlier versions go on with it, and their digests are of it.
+    keep, order
+        As for :class:`~stretto.engines.match_ops.after_match_skip.KeptProgram`.
     steps
         The automaton.
     """
 
     def __init__(
-        self, machine: Program | NfabProgram | TimedProgram, keep: Keep, order: Sequence[str], steps: TimedProgram
+        self,
+        listing: Callable[[], Program | NfabProgram | TimedProgram],
+        keep: Keep,
+        order: Sequence[str],
+        steps: TimedProgram,
     ) -> None:
-        super().__init__(machine, keep, order)
-        self.steps = steps
+        self.listing, self.steps = listing, steps
+        self.asked = self.keep = keep
+        self.order = order
+
+    @cached_property
+    def machine(self) -> Program | NfabProgram | TimedProgram:  # type: ignore[override]
+        """The machine that lists matches, which is made when something asks for it."""
+        return self.listing()
 
     @property
     def marks(self) -> Sequence[frozenset[str]]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64
 from stretto.budget import Budget
+from stretto.engines import store
 from stretto.engines.api import Matches
 from stretto.engines.greedy import structure as s
 from stretto.engines.greedy.kernels import mark
@@ -35,51 +36,49 @@ class State:
         small = max(1, capacity)
         self.nodes, self.starts, self.parts = self._nodes(small + 1), self._starts(small + 1), self._parts(1)
         self.timers = self._timers(small)
-        self.out = _output(min(small * 16, 1 << 16), min(small * 64, 1 << 18))
+        self.out = self._output(min(small * 16, 1 << 16), min(small * 64, 1 << 18))
         self.registers = np.zeros(s.REGISTERS, np.int64)
         self.registers[[s.NODES, s.STARTS]] = 1
 
     def _nodes(self, count: int) -> Nodes:
-        words = {name: np.zeros(count, np.int64) for name in Nodes._fields if name != "clock"}
-        return Nodes(**words, clock=np.zeros(count, self.clock))
+        return store.zeros(Nodes, count, clock=self.clock)
 
     def _starts(self, count: int) -> Starts:
-        position, key, part, following, best = (np.zeros(count, np.int64) for _ in range(5))
-        closed, used = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         head = np.zeros(count * self.steps, np.int64)
-        return Starts(position, key, part, following, best, closed, used, np.zeros(count, self.measure), head)
+        return store.zeros(Starts, count, closed=np.bool_, used=np.bool_, measure=self.measure, head=head)
 
     def _parts(self, count: int) -> Parts:
-        first, last, opened = (np.zeros(count, np.int64) for _ in range(3))
         rank, seen = np.full(count, -1, np.int64), np.full(count * self.groups, -1, np.int64)
-        return Parts(first, last, opened, rank, seen, np.zeros(count, np.bool_), np.zeros(count, self.due))
+        return store.zeros(Parts, count, rank=rank, seen=seen, timed=np.bool_, due=self.due)
 
     def _timers(self, count: int) -> Timers:
-        return Timers(np.zeros(count + 2, self.due), np.zeros(count + 2, np.int64))
+        return store.zeros(Timers, count + 2, time=self.due)
+
+    def _output(self, rows: int, cells: int) -> Output:
+        return store.zeros(Output, rows, position=np.zeros(cells, np.int64), mark=np.zeros(cells, np.int32))
 
     @property
     def nbytes(self) -> int:
-        held = (self.nodes, self.starts, self.parts, self.timers, self.out)
-        return int(sum(array.nbytes for arrays in held for array in arrays))
+        return store.bytes_of(self.nodes, self.starts, self.parts, self.timers, self.out)
 
     # -- room ---------------------------------------------------------------------------------------------------------
 
     def fit_partitions(self, count: int) -> None:
         """Room for so many partitions."""
         if self.parts.first.size < count:
-            self.parts = _over(self.parts, self._parts(max(count, 2 * self.parts.first.size)))
+            self.parts = store.over(self.parts, self._parts(max(count, 2 * self.parts.first.size)))
 
     def grow_starts(self, event: int) -> None:
         """Twice the room for starts and timers."""
         self._afford(self.starts, event)
-        self.starts = _over(self.starts, self._starts(2 * self.starts.part.size))
+        self.starts = store.over(self.starts, self._starts(2 * self.starts.part.size))
         if self.registers[s.TIMERS] + 2 > self.timers.part.size:
-            self.timers = _over(self.timers, self._timers(2 * self.timers.part.size))
+            self.timers = store.over(self.timers, self._timers(2 * self.timers.part.size))
 
     def grow_output(self) -> None:
         """Room for a match, however long."""
         cells = max(2 * self.out.position.size, int(self.registers[s.NEED]))
-        self.out = _over(self.out, _output(2 * self.out.start.size, cells))
+        self.out = store.over(self.out, self._output(2 * self.out.start.size, cells))
 
     def collect(self, event: int, need: int) -> None:
         """Keep the nodes that open starts lead to, in arrays that are at least half empty and have room for ``need`` more."""
@@ -101,9 +100,9 @@ class State:
         head[:] = keep[head] * (self.starts.used & ~self.starts.closed)[:, None]
         self.registers[s.NODES] = live + 1
 
-    def _afford(self, arrays: Any, event: int) -> None:
+    def _afford(self, arrays: tuple[NDArray[Any], ...], event: int) -> None:
         """Raise before arrays grow over the budget."""
-        if not self.budget.holds(0, 2 * sum(array.nbytes for array in arrays)):
+        if not self.budget.holds(0, 2 * store.bytes_of(arrays)):
             opened = int(self.starts.used.sum())
             what = f"meets {opened:,} open starts of matches, of which some may be kept"
             raise TooMany(
@@ -129,12 +128,8 @@ class State:
 
     def rename(self, renamed: I64, survivors: I64) -> None:
         """Keep some partitions, under other numbers."""
-        old, fresh = self.parts, self._parts(max(1, survivors.size))
-        for name, array in old._asdict().items():
-            width = array.size // old.first.size
-            there = array.reshape(old.first.size, width)[survivors].ravel()
-            getattr(fresh, name)[: there.size] = there
-        self.parts = fresh
+        fresh = self._parts(max(1, survivors.size))
+        self.parts = store.over(store.of_partitions(self.parts, survivors, self.parts.first.size), fresh)
         used = self.starts.used
         self.starts.part[used] = renamed[self.starts.part[used]]
         self.wind()
@@ -154,7 +149,7 @@ class State:
         opened, count = self.opened(), int(self.registers[s.NODES])
         section.arrays |= {f"starts.{name}": getattr(self.starts, name)[opened] for name in SAVED}
         section.arrays["starts.head"] = self.starts.head.reshape(-1, self.steps)[opened].ravel()
-        section.arrays |= {f"nodes.{name}": array[:count].copy() for name, array in self.nodes._asdict().items()}
+        section.arrays |= store.named(self.nodes, "nodes", slice(count))
         section.arrays |= {
             f"parts.{name}": getattr(self.parts, name).copy() for name in ("rank", "seen", "timed", "due")
         }
@@ -165,7 +160,7 @@ class State:
         arrays, registers = section.arrays, section.numbers("registers", size=s.REGISTERS)
         nodes = arrays["nodes.step"].size
         self._check_nodes(section, nodes, rows)
-        self.nodes = _over(Nodes(*(arrays[f"nodes.{name}"] for name in Nodes._fields)), self._nodes(2 * nodes))
+        self.nodes = store.over(Nodes(*(arrays[f"nodes.{name}"] for name in Nodes._fields)), self._nodes(2 * nodes))
         count = arrays["parts.rank"].size
         if count < partitions:
             raise ValueError(f"there are {count} partitions, not {partitions}")
@@ -218,15 +213,3 @@ class State:
         before, length = section.arrays["nodes.before"], section.numbers("nodes.length", size=nodes)
         if section.arrays["nodes.clock"].size != nodes or (length[1:] != length[before[1:]] + 1).any() or length[0]:
             raise ValueError("ways have other lengths")
-
-
-def _output(rows: int, cells: int) -> Output:
-    start, end, stop = (np.zeros(rows, np.int64) for _ in range(3))
-    return Output(start, end, stop, np.zeros(cells, np.int64), np.zeros(cells, np.int32))
-
-
-def _over(old: Any, fresh: Any) -> Any:
-    """The content of arrays at the beginning of longer ones."""
-    for before, after in zip(old, fresh, strict=True):
-        after[: before.size] = before
-    return fresh

@@ -13,7 +13,7 @@ from stretto.budget import Budget
 from stretto.engines.api import Matches
 from stretto.engines.limits import TooMany
 from stretto.engines.shared.counting import Unlisted, counted, counts_for
-from stretto.engines.store import bytes_of, named, over, zeros
+from stretto.engines.store import bytes_of, named, of_partitions, over, zeros
 from stretto.engines.timed import structure as s
 from stretto.engines.timed.collect import copy, mark
 from stretto.engines.timed.compiled import Compiled
@@ -174,12 +174,8 @@ class State:
 
     def rename(self, renamed: I64, survivors: I64) -> None:
         """Keep some partitions, under other numbers."""
-        old, fresh = self.parts, self._parts(max(1, survivors.size))
-        for name, array in old._asdict().items():
-            width = array.size // old.rank.size
-            there = array.reshape(old.rank.size, width)[survivors].ravel()
-            getattr(fresh, name)[: there.size] = there
-        self.parts = fresh
+        fresh = self._parts(max(1, survivors.size))
+        self.parts = over(of_partitions(self.parts, survivors, self.parts.rank.size), fresh)
         count = int(self.registers[s.NODES])
         self.nodes.part[1:count] = renamed[self.nodes.part[1:count]]
 
