@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from stretto.errors import QueryError
+from tests.conftest import SHARE
+
+#: Characters of a very long text: many more than any recursion is deep, and enough for what grows with their square to take long.
+LONG = 100_000 if SHARE == "all" else 20_000
 
 
 @st.composite

@@ -21,6 +21,7 @@ from stretto._jit.generated import (
     recorded,
     result_kind,
     result_of_tuples,
+    text_of,
 )
 from stretto._jit.internals import (
     CACHE_DIRECTORY,
@@ -65,6 +66,7 @@ __all__ = [
     "recorded",
     "result_kind",
     "result_of_tuples",
+    "text_of",
     "word_at",
 ]
 

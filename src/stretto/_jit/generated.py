@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,22 +31,39 @@ def generated(
 ) -> Callable[..., Any]:
     """Compile a function that was made as a syntax tree, for kernels to call through its address.
 
-    It takes int64 ``numbers`` and then C-contiguous int64 ``matrices``, and gives an int64. ``helpers`` are what its names
+    It takes int64 ``numbers`` and then C-contiguous int64 ``matrices``, and gives an int64. ``helpers`` are what its names may
     stand for beside its parameters: ``{name: function}``. Compiled code is kept on disk by the text of the function, so that
     the next process with the same query only loads it; with functions of the user's ``own``, by name, it is not. In a process
     functions of one text are one.
     """
     signature = signature_of(numbers, matrices)
-    modules = sorted({(value.__module__, name) for name, value in helpers.items()})
-    imports: list[ast.stmt] = [ast.ImportFrom(module, [ast.alias(name)], 0) for module, name in modules]
-    tree = ast.fix_missing_locations(ast.Module([*imports, function], []))
-    text = ast.unparse(tree) + "\n"
-    if bool(CACHE_DIRECTORY) and not own and not config.DISABLE_JIT:
+    body = text_of(function)
+    read = set(_NAME.findall(body))
+    modules = sorted((helper.__module__, name) for name, helper in helpers.items() if name in read)
+    text = "".join(f"from {module} import {name}\n" for module, name in modules) + f"\n{body}\n"
+    called = tuple((name, function) for name, function in (own or {}).items() if name in read)
+    if bool(CACHE_DIRECTORY) and not called and not config.DISABLE_JIT:
         condition = _kept(text, function.name, signature)
         if _RECORDER.conditions is not None:
             _RECORDER.conditions.append(condition)
         return condition
-    return _held(text, function.name, signature, tuple((own or {}).items()))
+    return _held(text, function.name, signature, called)
+
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def text_of(function: ast.FunctionDef) -> str:
+    """A function that was made as a syntax tree, as text.
+
+    Only statements need a place for that: :func:`ast.fix_missing_locations` would take as long as all the rest.
+    """
+    statements: list[Any] = [function]
+    for statement in statements:
+        statement.lineno = 1
+        for part in ("body", "orelse", "handlers", "finalbody"):
+            statements += getattr(statement, part, ())
+    return ast.unparse(function)
 
 
 #: What the folder of generated functions is called, in that of compiled code.

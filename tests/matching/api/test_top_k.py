@@ -155,26 +155,40 @@ def _chi_squared(counts: Counter[Any], among: int) -> float:
     return sum((count - expected) ** 2 / expected for count in counts.values()) + expected * (among - len(counts))
 
 
+#: How many keys a stream of trials has: each has samples of its own, and a call costs more than a sample.
+KEYS = 50
+
+
+def _for_each_key(kinds: str) -> pa.Table:
+    """The same events for each key, one key after the other."""
+    return pa.table({"type": list(kinds) * KEYS, "k": [key for key in range(KEYS) for _ in kinds]})
+
+
+def _drawn_by_key(text: str, kinds: str, seeds: int) -> Counter[Any]:
+    """How often each set of matches of a key's events was drawn, of all keys with all seeds."""
+    rows, drawn = _for_each_key(kinds), Counter[Any]()
+    for seed in range(seeds):
+        found = stretto.match(text.format(seed), rows, output="positions")
+        own: dict[int, set[tuple[int, ...]]] = {}
+        for positions in held(found):
+            key, _ = divmod(positions[0], len(kinds))
+            own.setdefault(key, set()).add(tuple(position - key * len(kinds) for position in positions))
+        assert len(own) == KEYS
+        drawn.update(map(frozenset, own.values()))
+    return drawn
+
+
 def test_each_set_of_matches_is_as_likely_as_the_others() -> None:
     """Two of the 3 matches of the first event and the 7 of the second: 45 pairs; chi-squared of 44 degrees is below 78.7 (99.9 %)."""
-    trials = size(2_250, 900)
-    rows = events("ABBCBC")
-    query = stretto.compile(EVENT + "SAMPLE 2 SEED 0", rows)
-    pairs: Counter[Any] = Counter()
-    for seed in range(trials):
-        found = held(stretto.match(query.text.replace("SEED 0", f"SEED {seed}"), rows, output="positions"))
-        pairs[frozenset(map(tuple, found))] += 1
-    assert len(next(iter(pairs))) == 2
+    pairs = _drawn_by_key(EVENT + "PARTITION BY [k] SAMPLE 2 SEED {}", "ABBCBC", size(45, 18))
+    assert {len(pair) for pair in pairs} == {2}
     assert _chi_squared(pairs, math.comb(10, 2)) < 78.7
 
 
 def test_the_matches_of_one_event_are_as_likely_as_each_other() -> None:
     """Of 15 matches one: chi-squared of 14 degrees is below 36.1 (99.9 %)."""
-    rows = events("ABBBBC")
-    drawn: Counter[Any] = Counter()
-    for seed in range(size(1_500, 600)):
-        ((found),) = held(stretto.match(EVENT + f"SAMPLE 1 SEED {seed} EVERY EVENT", rows, output="positions"))
-        drawn[tuple(found)] += 1
+    drawn = _drawn_by_key(EVENT + "PARTITION BY [k] SAMPLE 1 SEED {} EVERY EVENT", "ABBBBC", size(30, 12))
+    assert {len(matches) for matches in drawn} == {1}
     assert _chi_squared(drawn, 15) < 36.1
 
 
@@ -235,13 +249,15 @@ def test_the_best_with_a_negation_between_events() -> None:
 
 @pytest.mark.parametrize("scope", ["", " EVERY EVENT", " WITHIN 8 [t] EVERY 8"])
 def test_a_sample_of_what_is_listed_is_uniform(scope: str) -> None:
-    """Each of ten matches of a group is drawn about as often as the others, whatever the seed."""
-    rows = events("A" * 5 + "C" * 2 + "X" * 9, x=[1] * 16)
+    """Each of ten matches of a group is drawn about as often as the others, whatever the group and the seed."""
+    groups = range(KEYS)
+    rows = [{"type": "A", "t": t, "x": group} for t in range(5) for group in groups]
+    rows += [{"type": "C", "t": t, "x": 0} for t in (5, 6)] + [{"type": "X", "t": 15, "x": 0}]
     text = "SELECT * FROM S WHERE A AS a ; C GROUP BY a[x] SAMPLE 1 SEED {}"
     found = Counter[Any]()
-    for seed in range(size(1_000, 200)):
-        table = stretto.match(text.format(seed) + scope, rows, time="t")
-        found.update(map(tuple, held(table)))
+    for seed in range(size(20, 4)):
+        table = stretto.match(text.format(seed) + scope, rows, time="t", output="positions")
+        found.update((first // KEYS, last) for first, last in held(table))
     rows_each = sum(found.values()) / 10
     assert len(found) == 10
     assert all(abs(one - rows_each) < 5 * math.sqrt(rows_each) for one in found.values()), found
@@ -258,7 +274,7 @@ def test_what_is_listed_is_not_held() -> None:
     text = "SELECT * FROM S WHERE A AS a ; B AS b WITHIN 20 EVENTS GROUP BY a[x] ORDER BY SUM(b[x]) LIMIT 1"
     matcher = stretto.Matcher(text, capacity=1)
     sizes = []
-    for rounds in (size(40, 2), size(160, 4)):
+    for rounds in (size(10, 2), size(40, 4)):
         for _ in range(rounds):
             matcher.push(events("AAB" * 300, x=[1, 2, 3] * 300))
         sizes.append(matcher.stats["bytes"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import threading
 from collections.abc import Hashable, Iterable, Mapping
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stretto._jit import text_of
 from stretto.array_types import I64
 from stretto.automata.nfab import MODES, Edge, Negation, Nfab, build, own_index
 from stretto.columns.classes import Classifier, condition_of
@@ -228,7 +228,7 @@ class Compiled:
             return None
         window = None if query.window is None else (query.window.attribute, query.window.size)
         return (
-            ast.unparse(ast.fix_missing_locations(conditions.function())),
+            text_of(conditions.function()),
             tuple(map(repr, conditions.values.columns)),
             tuple(conditions.values.slots),
             conditions.orders_strings,

@@ -113,10 +113,7 @@ def compiled(
     function: ast.FunctionDef, *, numbers: int, matrices: int, called: Mapping[str, Any], **more: Any
 ) -> Callable[..., Any]:
     """Compile a function of numbers and matrices; ``called``: registered functions, and ``more`` helpers, by their names."""
-    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    helpers = {one: helper for one, helper in (_HELPERS | more).items() if one in read}
-    own = {one: value for one, value in called.items() if one in read}
-    return _jit.generated(function, helpers, numbers=numbers, matrices=matrices, own=own)
+    return _jit.generated(function, _HELPERS | more, numbers=numbers, matrices=matrices, own=called)
 
 
 def faulty() -> ast.expr:
