@@ -29,6 +29,7 @@ LANGUAGES = (
     "reorder",
     "patterns",
     "keeping",
+    "moving",
     "mixed",
     "timeouts",
     "rows",

@@ -47,8 +47,9 @@ class Vector:
 
     @property
     def time(self) -> str | None:
-        """The column that orders the stream; CEQL's vectors are in arrival order and name it in their windows."""
-        return None if self.language == "ceql" and self.ordered else "t"
+        """The column that orders the stream; most of CEQL's vectors are in arrival order and name it in their windows."""
+        arrival = self.language == "ceql" and self.ordered and " OVER " not in self.query
+        return None if arrival else "t"
 
     @property
     def signed(self) -> bool:

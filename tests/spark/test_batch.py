@@ -45,6 +45,7 @@ QUERIES = {
     "consume any": "SELECT * FROM S WHERE A ; B PARTITION BY [key] CONSUME BY ANY",
     "limit": "SELECT * FROM S WHERE A ; B PARTITION BY [key] WITHIN 1 minute LIMIT 2",
     "kept": "SELECT * FROM S WHERE A ; B+ PARTITION BY [key] WITHIN 20 seconds KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+    "moving": "SELECT * FROM S WHERE A AS a ; B FILTER a[count(DISTINCT x) OVER 40 seconds >= 3] PARTITION BY [key] WITHIN 9 s",
     "no key": "SELECT * FROM S WHERE A ; B ; C WITHIN 6 EVENTS",
     "no key, time": "SELECT a, c FROM S WHERE A AS a : B ; C AS c WITHIN 3 seconds",
 }

@@ -32,6 +32,8 @@ QUERIES = [
     "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 8 seconds",
     "SELECT a, b FROM S WHERE A AS a ; B+ AS b FILTER b[x > 2] PARTITION BY [key] WITHIN 5 EVENTS",
     "SELECT * FROM S WHERE A : B PARTITION BY [key]",
+    "SELECT * FROM S WHERE A AS a ; B FILTER a[count(DISTINCT x) OVER 9 seconds >= 3] PARTITION BY [key] WITHIN 4 seconds",
+    "SELECT * FROM S WHERE A AS a FILTER a[x > 0 AND avg(x) OVER 20 seconds > 2] PARTITION BY [key]",
     "SELECT MAX * FROM S WHERE A ; B+ ; C PARTITION BY [key] WITHIN 6 seconds",
     "SELECT * FROM S WHERE A ; B PARTITION BY [key] CONSUME BY PARTITION",
     "SELECT * FROM S WHERE A ; B ; C WITHIN 4 seconds",

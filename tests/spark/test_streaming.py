@@ -72,12 +72,15 @@ QUERIES = {
     "counted, two keys": "SELECT a FROM S WHERE A AS a ; B+ AS b FILTER b[x > 2] PARTITION BY [key], [`a.b`] WITHIN 8 EVENTS",
     "contiguous, no window": "SELECT STRICT * FROM S WHERE A ; B ; C PARTITION BY [key]",
     "no key": "SELECT a, c FROM S WHERE A AS a ; B ; C AS c WITHIN 2 seconds",
+    "moving": "SELECT a FROM S WHERE A AS a ; B FILTER a[count(DISTINCT x) OVER 20 seconds >= 3] PARTITION BY [key] WITHIN 9 seconds",
     "kept": "SELECT a FROM S WHERE A+ AS a ; B PARTITION BY [key] WITHIN 9 seconds KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
 }
 
 
 @pytest.mark.usefixtures("two_partitions")
-@pytest.mark.parametrize("name", ["keyed", *seeds("kept", "counted, two keys", "contiguous, no window", "no key")])
+@pytest.mark.parametrize(
+    "name", ["keyed", "moving", *seeds("kept", "counted, two keys", "contiguous, no window", "no key")]
+)
 def test_same_matches_as_embedded(spark: Any, tmp_path: Path, name: str) -> None:
     seed = 11
     table = random_events(seed)

@@ -33,6 +33,7 @@ GROUPS = {
     "afa": ("stretto.engines.afa",),
     "timed": ("stretto.engines.timed",),
     "greedy": ("stretto.engines.greedy",),
+    "moving": ("stretto.engines.shared.moving",),
     "dataflow": ("stretto.dataflow",),
     "rows": ("stretto.engines.rows",),
     "latest": ("stretto.engines.latest",),

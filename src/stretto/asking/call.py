@@ -22,6 +22,7 @@ from stretto.asking.search import Search
 from stretto.asking.trying import Events, Trial
 from stretto.column_types import with_fields
 from stretto.engines.rows.program import RowProgram
+from stretto.engines.shared.moving import with_moving
 from stretto.errors import OptionError
 from stretto.events import Schema, as_table, require
 from stretto.explaining.answer import Answer
@@ -237,7 +238,7 @@ def events_of(  # noqa: PLR0913 - the arguments of why_not
     compiled = compiled.bind(Schema.of(table.schema, **roles(type, time, stream, None, time_unit)))
     compiled.program(split=True)  # a query that does not run is an error, and nothing that has no match
     schema = compiled.bound.schema
-    table = with_types_of_nulls(table, schema)
+    table = with_moving(with_types_of_nulls(table, schema), compiled.bound)
     chosen = _chosen(table, keys_of(compiled, key, table.column_names), between, time, late)
     rows = None if chosen is None else np.flatnonzero(chosen)
     return compiled, Events.of(table if rows is None else table.take(pa.array(rows)), schema, sequence, rows)

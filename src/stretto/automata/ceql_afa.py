@@ -42,6 +42,7 @@ from stretto.query.algebra import (
     walk,
 )  # fmt: skip
 from stretto.query.guard import Guard
+from stretto.query.moving import refuse_moving
 from stretto.query.passes.bind import BoundQuery
 from stretto.query.query import Consume, Strategy, refuse_joined
 
@@ -64,6 +65,7 @@ def ceql_afa(query: BoundQuery, *, attributes: Iterable[str] | None = None) -> t
     refuse_joined(query.parsed.joined, "as an automaton, as speculation= has it")
     with placed(query.parsed.text):
         window = window_of(query)
+        refuse_moving(query.parsed)
         _refuse_choices(query)
         cea = build(query.pattern)
         labels = list(dict.fromkeys(one.labels for one in cea.transitions if one.labels))

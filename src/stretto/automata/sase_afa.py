@@ -47,6 +47,7 @@ from stretto.errors import QueryError, Span, placed
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, Arc, Emit, Field
 from stretto.query.afa import Kind as ArcKind
+from stretto.query.moving import refuse_moving
 from stretto.query.passes.bind import AnyBound, measure
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.plain import plain
@@ -73,6 +74,7 @@ def sase_afa(query: BoundSase, *, attributes: Iterable[str] | None = None) -> Af
         What the conditions remember has too many cases.
     """
     with placed(query.parsed.text):
+        refuse_moving(query.parsed)
         return _Compiler(query).afa(attributes)
 
 

@@ -81,6 +81,9 @@ def as_core(nfab: Nfab) -> BoundQuery:
         window=query.parsed.window,
         limit=query.parsed.limit,
         language="sase",
+        moving=tuple(
+            replace(one, variable=OWN + one.variable, shown=one.shown or one.variable) for one in query.parsed.moving
+        ),
     )
     return BoundQuery(parsed, query.schema, query.window, query.time, rewritten, query.selected)
 

@@ -136,6 +136,11 @@ def _greedy() -> None:
         _run(f"SELECT * FROM S WHERE A ; B+ AS b GAP 5 [ts] PARTITION BY [k] {end}")
 
 
+def _moving() -> None:
+    for aggregate in ("count(DISTINCT d)", "sum(v)", "min(v)", "sum(x)"):
+        _run(f"SELECT * FROM S WHERE A AS a FILTER a[{aggregate} OVER 9 [ts] > 3] PARTITION BY [k]")
+
+
 def _afa() -> None:
     afa: Any = stretto.AFA(events={"type": str, "v": int}, register={"n": int}, initial={"n": 0}, start="q0", window=6)
     afa.arc("q0", "q1", when="e.type = 'A'", then={"n": "e.v"}).ignore("q1")
@@ -233,4 +238,5 @@ WORK = {
     "timed": Work(7, _timed),
     "greedy": Work(5, _greedy),
     "latest": Work(3, _latest),
+    "moving": Work(3, _moving),
 }

@@ -315,6 +315,10 @@ class Run(Protocol):
         """The last time at which something that was given may still matter; ``None``: nothing does, or time does not tell."""
 
     @property
+    def open_windows(self) -> int | float | None:
+        """The last time at which an event is in the window of a moving aggregate; ``None``: there is none."""
+
+    @property
     def oldest(self) -> int | None:
         """Rows before this one can take part in no match any more; ``None``: :meth:`live` must be asked."""
 

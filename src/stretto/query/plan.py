@@ -92,7 +92,7 @@ class Position(Atom):
 
     def sure(self, rounds: int) -> tuple[Conjunct, ...]:
         """What some event of it fulfils in each match that has so many of them: of its first one or of a further one, not of both."""
-        known = [one for one in self.asked if not p.calls(one.condition)]
+        known = [one for one in self.asked if not p.calls(one.condition) and not p.moves(one.condition)]
         further = rounds > 1 and all(one.of is not Of.FIRST for one in known)
         return tuple(one for one in known if further or one.of is not Of.FURTHER)
 

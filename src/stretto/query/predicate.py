@@ -59,6 +59,7 @@ class Attribute(_Node):
     """An attribute of the event."""
 
     method: ClassVar = "attribute"
+    moves: ClassVar[bool] = False  #: its value is one of the events before, too
     name: str
     span: Span | None = _span()
 
@@ -620,6 +621,28 @@ def attributes(expression: Expression) -> dict[str, Span | None]:
         if isinstance(node, Attribute):
             found.setdefault(node.name, node.span)
     return found
+
+
+def moves(expression: Expression) -> bool:
+    """Tell whether an expression depends on the events before, by a moving aggregate."""
+    return any(node.moves for node in walk(expression) if isinstance(node, Attribute))
+
+
+def weakened(predicate: Predicate, truth: bool = True) -> Predicate:
+    """Put what may hold in place of what :func:`moves`; with ``truth`` false what may not.
+
+    >>> x = Comparison(">", Attribute("x"), Constant(1))
+    >>> str(weakened(And((x, Not(x)))))
+    'x > 1 AND NOT (x > 1)'
+    """
+    match predicate:
+        case And(parts) | Or(parts):
+            return replace(predicate, parts=tuple(weakened(part, truth) for part in parts))
+        case Not(part):
+            return replace(predicate, part=weakened(part, not truth))
+    if not moves(predicate):
+        return predicate
+    return And(()) if truth else Or(())
 
 
 def counted(least: int, most: int | None) -> str:

@@ -14,6 +14,9 @@ from stretto.query.algebra import Atom, Filter, Not, Pattern, ends, is_timed, re
 from stretto.query.totals import Asked, Totals, attributes
 from stretto.query.windows import Window
 
+if TYPE_CHECKING:
+    from stretto.query.moving import MovingAggregate
+
 
 class Strategy(StrEnum):
     """Selection strategies (SEMANTICS: CEQL, selection strategies)."""
@@ -112,6 +115,7 @@ class AnyQuery:
     keep: Keep | None = None
     asked: Asked | None = None  #: what is asked of all matches together
     language: str = ""
+    moving: tuple[MovingAggregate, ...] = ()  #: the moving aggregates of its conditions
     partition_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     stream_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     any_stream: ClassVar[bool] = True  #: it reads whatever there is
@@ -182,7 +186,10 @@ class AnyQuery:
     def read(self) -> tuple[str, ...]:
         """All attributes that it names."""
         measured = () if self.window is None or self.window.attribute is None else (self.window.attribute,)
-        return tuple(dict.fromkeys((*self.partition_by, *self.attributes, *measured)))
+        made = {one.name for one in self.moving}
+        named = (name for name in self.attributes if name not in made)
+        counted = (name for one in self.moving if one.argument is not None for name in p.attributes(one.argument))
+        return tuple(dict.fromkeys((*self.partition_by, *named, *counted, *measured)))
 
     @property
     def choosers(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from stretto.errors import Span
 from stretto.query import predicate as p
+from stretto.query.moving import MovingAggregate
 from stretto.query.query import AnyQuery
 from stretto.query.totals import Totals, attributes
 
@@ -207,6 +208,18 @@ class Element:
         index = f"[{self.variable}.LEN]" if self.index is Index.LAST else str(self.index)
         shown = f"`{self.attribute}`" if self.attribute.upper() == "LEN" else p.Attribute(self.attribute)
         return f"{self.variable}{index}.{shown}"
+
+
+@dataclass(frozen=True)
+class MovingElement(Element):
+    """``count(DISTINCT b.x) OVER 1 minute``: a moving aggregate of a component without Kleene plus, as an attribute of its event."""
+
+    aggregate: MovingAggregate = field(kw_only=True)
+
+    def __str__(self) -> str:
+        own, argument = self.aggregate, self.aggregate.argument
+        shown = self.variable if argument is None else f"{self.variable}.{argument}"
+        return f"{own.function}({'DISTINCT ' * own.distinct}{shown}) OVER {own.window}"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from tests.conformance.vectors import Row, Vector
 from tests.reference.afa import Event, outputs
 from tests.reference.ceql import evaluate
 from tests.reference.eql import evaluate_eql
+from tests.reference.moving import with_moving
 from tests.reference.sase import evaluate_sase
 
 SKIPS: dict[str, int] = {}
@@ -28,5 +29,6 @@ def found(vector: Vector) -> list[Row]:
     if vector.language == "eql":
         found = evaluate_eql(vector.bound, table)
         return [(arrived[m.start], arrived[m.end], tuple(arrived[one] for one in m.positions)) for m in found]
+    table = with_moving(vector.bound, table)
     matches = (evaluate if vector.language == "ceql" else evaluate_sase)(vector.bound, table)
     return [(arrived[m.start], arrived[m.end], tuple(sorted(arrived[one] for one in m.positions))) for m in matches]

@@ -36,6 +36,8 @@ from stretto.times import ticks as ticks_of
 class AfaIntake:
     """What an AFA reads, and the memory of one stream. The parameters are those of :class:`~stretto.engines.afa.runner.AfaRunner`."""
 
+    open_windows: int | float | None = None  #: no condition of an automaton has a moving aggregate
+
     def __init__(
         self, program: Compiled, *, late: str = "error", capacity: int = 1 << 10, ignores: bool | None = None
     ) -> None:

@@ -100,6 +100,11 @@ class AroundRun:
         """Whether nothing so far matters to what is to come."""
         return self.run.idle
 
+    @property
+    def open_windows(self) -> int | float | None:
+        """As of :class:`~stretto.engines.shared.intake.Intake`."""
+        return self.run.open_windows
+
     def unlisted(self) -> Unlisted | None:
         """Nothing waits to be listed."""
         return None

@@ -5,7 +5,7 @@ All steps are over whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -19,10 +19,12 @@ from stretto.columns.keys import KeyTable
 from stretto.columns.measured import values_of
 from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import LISTED, Operator
+from stretto.engines.shared.moving import MovingColumn
 from stretto.engines.shared.values import Vocabulary
 from stretto.engines.shared.windows import Measured, ranks
 from stretto.errors import DataError, EngineError
 from stretto.frame import Section
+from stretto.query import predicate as p
 from stretto.query.passes.bind import AnyBound
 
 #: Events are read in pieces of this many rows: small enough for the caches, and for ^C to act soon.
@@ -136,6 +138,11 @@ class Intake:
         self.ranked = ranked
         self.span = int(window.size) if counted and window is not None else -1
         operator.begin(by_part=counted and ranked)
+        #: The moving aggregates of conditions, and whether what is computed of a batch may fail.
+        self.moving = [MovingColumn(one, query) for one in query.moving]
+        self._moved = self.moving
+        arguments = (one.argument for one in query.moving if one.argument is not None)
+        self._may_fail = query.computes or any(map(p.computes, arguments))
         self.measured = Measured(window.size) if window is not None and window.attribute is not None else None
         self.counter = np.zeros(1, np.int64)
         self.rows = 0
@@ -200,8 +207,8 @@ class Intake:
 
     @property
     def idle(self) -> bool:
-        """Whether no event so far can take part in a later match."""
-        return not self.live().size
+        """Whether no event so far can take part in a later match, or decide one."""
+        return self.open_windows is None and not self.live().size
 
     def live(self) -> I64:
         """The rows that partial matches hold (sorted), after collecting what is unreachable."""
@@ -245,7 +252,34 @@ class Intake:
         """Bytes of what is kept here: counters, keys, and the times of the window's events."""
         keys = self.keys.nbytes if self.keys is not None else 0
         times = 0 if self.measured is None else self.measured.values.nbytes + self.measured.positions.nbytes
-        return int(self.counter.nbytes + keys + times)
+        return int(self.counter.nbytes + keys + times + sum(one.nbytes for one in self.moving))
+
+    def _with_moving(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The next rows with the values of moving aggregates, whose windows move with :meth:`_move`.
+
+        Raises
+        ------
+        DataError
+            As :meth:`_classed`.
+        """
+        if not self.moving:
+            return batch
+        self._moved = [one.trial() for one in self.moving] if self._may_fail else self.moving
+        return self._added(batch, self._moved, self.rows)
+
+    def _added(self, batch: pa.RecordBatch, moving: Sequence[MovingColumn], first: int) -> pa.RecordBatch:
+        member = self._members(batch)
+        member = self._in_time(batch, member, self._measure(batch, member)[2])[0]
+        for one in moving:
+            batch = batch.append_column(one.bound.name, one.column(batch, member, first))
+        return batch
+
+    @property
+    def open_windows(self) -> int | float | None:
+        """The last time at which an event is in the window of a moving aggregate; ``None``: there is none."""
+        ends = [end for end in (one.expires for one in self.moving) if end is not None]
+        last = max(ends, default=None)
+        return None if last is None or (self.last_time is not None and self.last_time > last) else last
 
     def _classed(self, batch: pa.RecordBatch) -> Classed:
         """Check the next rows, and class them; nothing changes.
@@ -264,7 +298,7 @@ class Intake:
         """The rows are taken, and what fails from here on leaves them half read; gives the position of the first of them."""
         first = self.rows
         self.rows += batch.num_rows
-        self.last_measure, self.last_time = classed.last_measure, classed.last_time
+        self.last_measure, self.last_time, self.moving = classed.last_measure, classed.last_time, self._moved
         self.late += classed.late
         return first
 
@@ -291,8 +325,9 @@ class Intake:
         member = self._members(table)
         last_measure = self._measure(table, member)[2]
         member = self._in_time(table, member, last_measure)[0]
-        ahead = 0
-        for batch in table.to_batches(max_chunksize=CHUNK) if self.classifying.query.computes else ():
+        ahead, moving = 0, [one.trial() for one in self.moving] if self._may_fail else []
+        for batch in table.to_batches(max_chunksize=CHUNK) if self._may_fail else ():
+            batch = self._added(batch, moving, self.rows + ahead)  # noqa: PLW2901
             self._classes(batch, None if member is None else member[ahead : ahead + batch.num_rows], ahead)
             ahead += batch.num_rows
 
@@ -504,6 +539,8 @@ class Intake:
             self.words.save(section)
         if self.measured is not None:
             self.measured.save(section.sub("measured"))
+        for number, one in enumerate(self.moving):
+            one.save(section.sub(f"moving{number}"))
 
     def _load_intake(self, section: Section) -> int:
         """Take over what :meth:`_save_intake` wrote; how many partitions there are."""
@@ -520,6 +557,8 @@ class Intake:
             self.measured.load(section.sub("measured"))
             if (self.measured.values[1:] < self.measured.values[:-1]).any():
                 raise ValueError("what the window measures falls")
+        for number, one in enumerate(self.moving):
+            one.load(section.sub(f"moving{number}"))
         if partitions < self.partitions:
             raise ValueError(f"there are {self.partitions} partitions, not {partitions}")
         return partitions
@@ -552,6 +591,7 @@ class Intake:
         fits = all(name in mine and mine[name].types == table.types for name, table in tables)
         if old.words is not None and len(old.words):
             fits &= self.words is not None and self.words.ordered == old.words.ordered
+        fits &= all(one.types == mine.types for one, mine in zip(old.moving, self.moving, strict=True) if one.come)
         if not fits or old.classifying.shape(unknown) != self.classifying.shape(unknown):
             raise DataError("what is kept of them depends on it")
         there, blank = Section(), Section()

@@ -55,6 +55,7 @@ class TimedIntake(Intake):
         DataError
             The events are not what the query needs; then nothing has changed.
         """
+        batch = self._with_moving(batch)
         member = self._members(batch)
         measures, timed, last_measure = self._measure(batch, member)
         clocks, last_clock = self._clocks(batch, member)

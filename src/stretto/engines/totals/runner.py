@@ -79,6 +79,7 @@ class TotalsRunner(Intake):
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events | None, int | None]:
         """Check the batch and turn it into the events to visit (``None``: there are none), and the pane of its last row."""
+        batch = self._with_moving(batch)
         classed = self._classed(batch)
         member, measures, cls = classed.member, classed.measures, classed.cls
         self.program.refresh()

@@ -17,6 +17,7 @@ from stretto.languages.expressions.tokens import Mistake, Name, unique
 from stretto.languages.expressions.totals import Item, Order, Variables, asked
 from stretto.query import algebra as a
 from stretto.query import predicate as p
+from stretto.query.moving import moving_in
 from stretto.query.query import Consume, JoinedKey, Keep, ParsedQuery, SelectItem, Strategy
 from stretto.query.totals import Asked, Best, Extent, GroupKey, Totals
 from stretto.query.windows import Window
@@ -96,6 +97,7 @@ def lower(
         limit=None if isinstance(wanted, Best) else clauses.limit,
         keep=kept(clauses, formula.bound if chosen is None else chosen),
         asked=wanted,
+        moving=moving_in(node.predicate for node in a.walk(formula.pattern) if isinstance(node, a.Filter)),
         joined=joined,
         partition_spans=tuple(key.span for key in clauses.partition_by),
         stream_spans=tuple(stream.span for stream in streams),

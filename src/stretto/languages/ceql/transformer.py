@@ -27,6 +27,7 @@ from stretto.languages.expressions.transformer import (
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.functions import known
+from stretto.query.moving import of_variable
 from stretto.query.query import Consume, JoinedKey, SelectItem, Strategy
 from stretto.query.totals import Function
 from stretto.query.windows import Window
@@ -281,7 +282,8 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer
 
     def condition(self, ref: tuple[Name, ...], _: Token, predicate: ExpressionPart, closing: Token) -> Condition:
         label = _label(ref)
-        return Condition(label.text, predicate_of(predicate), label.span | at(closing), label.span)
+        asked = of_variable(predicate_of(predicate), label.text)
+        return Condition(label.text, asked, label.span | at(closing), label.span)
 
     def condition_group(self, opening: Token, conditions: Conditions, closing: Token) -> Conditions:
         span = at(opening) | at(closing)

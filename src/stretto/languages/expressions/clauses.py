@@ -12,6 +12,7 @@ from lark import Token, Transformer, v_args
 
 from stretto.errors import Span, nearest, suggestion
 from stretto.languages.expressions.tokens import LONGEST_NUMBER, Mistake, Name, at, find, name_of, number_of
+from stretto.languages.expressions.transformer import Over
 from stretto.query.query import Keep, Skip
 from stretto.query.windows import Window
 from stretto.times import SECONDS
@@ -112,6 +113,11 @@ class ClauseTransformer(Transformer[Token, Any]):
         if sign is not None:
             raise Mistake("a window cannot be negative", at(sign) | at(number))
         return Measure(number_of(number), str(number), unit, span)
+
+    def over(self, keyword: Token, *parts: Measure | Columns) -> Over:
+        window = window_of(parts, bare=self.bare_windows)
+        assert window.span is not None
+        return Over(window, at(keyword) | window.span)
 
     def counts(self, *tokens: Token) -> Counts:
         numbers: list[int | None] = [None]

@@ -15,7 +15,9 @@ from stretto.errors import Span
 from stretto.languages.expressions.tokens import Mistake, Name, at, at_end, find, name_of, number_of, unquoted
 from stretto.query import predicate as p
 from stretto.query.functions import known
+from stretto.query.moving import FUNCTIONS, Moving, MovingAggregate, made_moving
 from stretto.query.scalar_functions import COMMON
+from stretto.query.windows import Window
 from stretto.times import PER_SECOND, SECONDS
 
 #: How deep a formula, a FILTER or an expression may be nested: later passes may recurse that far.
@@ -54,6 +56,38 @@ class Arm:
 
     condition: ExpressionPart
     value: ExpressionPart
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """``OVER 1 minute``: the window of a moving aggregate."""
+
+    window: Window
+    span: Span
+
+
+def moving_of(function: Token, variable: str, argument: p.Operand | None, distinct: Token | None, over: Over) -> Moving:
+    """The moving aggregate that is written so, or a :class:`Mistake` about it."""
+    known = function.lower()
+    if known not in FUNCTIONS:
+        raise Mistake(
+            f"{function}(…) OVER … is no moving aggregate", at(function), f"it is one of {', '.join(FUNCTIONS)}"
+        )
+    if distinct is not None and known != "count":
+        raise Mistake(f"DISTINCT is for count, not for {known}", at(distinct))
+    if argument is None and known != "count":
+        raise Mistake(f"{known}(*) has nothing to go over", at(function), f"write {known}(x), or count(*)")
+    if argument is not None and not p.attributes(argument):
+        raise Mistake(f"{known} of a constant", at(function), "name an attribute, or write count(*)")
+    if over.window.events is not None or over.window.number == 0 or over.window.seconds == 0:
+        raise Mistake(
+            "OVER goes back in time, by more than none",
+            over.span,
+            "write OVER 1 minute, or OVER 60 [attribute of time]",
+        )
+    if argument is not None and any(isinstance(node, Moving) for node in p.walk(argument)):
+        raise Mistake("a moving aggregate goes over attributes, not over another one", at(function))
+    return made_moving(MovingAggregate(variable, known, distinct is not None, argument, over.window, "", over.span))
 
 
 class Nested(Protocol):
@@ -217,6 +251,15 @@ class PredicateTransformer(Transformer[Token, Any]):
             return _expression(p.Member(values[1], values[0], span), parts, span)
         self.refuse_call(function, span, parts)
         return _expression(p.Call(str(function), values, span), parts, span)
+
+    def moving(self, function: Token, _: Token, *rest: ExpressionPart | Token | Over) -> ExpressionPart:
+        """Make the value of ``count(DISTINCT x) OVER 1 minute``; whose events these are is known where the condition is."""
+        over, distinct = rest[-1], find(rest, "DISTINCT")
+        assert isinstance(over, Over)
+        part = next((one for one in rest if isinstance(one, ExpressionPart)), None)
+        argument = None if part is None else value_of(part)
+        span = at(function) | over.span
+        return ExpressionPart(moving_of(function, "", argument, distinct, over), span, 1 + (part.height if part else 0))
 
     def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         """Refuse a function that the language has no place for."""

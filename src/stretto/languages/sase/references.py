@@ -13,7 +13,19 @@ from lark import Token
 
 from stretto.errors import Span
 from stretto.languages.expressions.tokens import Mistake, Name, at
-from stretto.query.sase import DISTINCT, FUNCTIONS, Aggregate, Element, Index, Length, Range, Reference, Referred
+from stretto.query.moving import MovingAggregate
+from stretto.query.sase import (
+    DISTINCT,
+    FUNCTIONS,
+    Aggregate,
+    Element,
+    Index,
+    Length,
+    MovingElement,
+    Range,
+    Reference,
+    Referred,
+)
 
 _LENGTH = "LEN"
 
@@ -165,6 +177,12 @@ def is_several(expression: object) -> bool:
     """Tell whether an expression is ``a[].x``, without an aggregate around it."""
     reference = expression.reference if isinstance(expression, Referred) else None
     return isinstance(reference, Aggregate) and not reference.function
+
+
+def moving(aggregate: MovingAggregate, span: Span, variable: Token) -> Referred:
+    """``count(b.x) OVER 1 minute``."""
+    reference = MovingElement(aggregate.variable, Index.ONLY, aggregate.name, aggregate=aggregate)
+    return _referred(reference, span, variable)
 
 
 def _referred(reference: Reference, span: Span, variable: Token) -> Referred:

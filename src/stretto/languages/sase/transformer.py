@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 from lark import Token, v_args
 
@@ -15,7 +16,9 @@ from stretto.languages.expressions.totals import AskingTransformer, Called, coun
 from stretto.languages.expressions.totals import Item as Total
 from stretto.languages.expressions.transformer import (
     ExpressionPart,
+    Over,
     PredicateTransformer,
+    moving_of,
     predicate_of,
     shallow,
     value_of,
@@ -205,6 +208,23 @@ class SaseTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer
         closing = rest[-1]
         assert isinstance(closing, Token)
         return _part(r.aggregate(function, variable, place, attribute, closing, distinct))
+
+    def moving(self, function: Token, _: Token, *rest: Any) -> ExpressionPart:
+        variable, over = find(rest, "VARIABLE"), rest[-1]
+        assert variable is not None
+        assert isinstance(over, Over)
+        place = next((part for part in rest if isinstance(part, r.Place)), None)
+        if place is not None:
+            raise Mistake(
+                "a moving aggregate is of a component that holds one event",
+                place.span,
+                f"write {function}({variable}…) OVER …, of a '{variable}' without Kleene plus",
+            )
+        attribute = next((part for part in rest if isinstance(part, Name)), None)
+        argument = None if attribute is None else p.Attribute(attribute.text, attribute.span)
+        made = moving_of(function, str(variable), argument, find(rest, "DISTINCT"), over)
+        assert made.aggregate is not None
+        return _part(r.moving(made.aggregate, at(function) | over.span, variable))
 
     def refuse_call(self, function: Token, span: Span, parts: Sequence[ExpressionPart]) -> None:
         if any(r.is_several(part.expression) for part in parts):

@@ -139,6 +139,16 @@ class InOrderExecutor(OrderedExecutor):
             found["bytes"] += self.history.nbytes + (0 if self.arrivals is None else self.arrivals.nbytes)
         return found
 
+    @property
+    def expires(self) -> int | float | None:
+        last, run = super().expires, self.run
+        open_windows = None if run is None else run.open_windows
+        if run is None or open_windows is None:
+            return last
+        if last is None:
+            return None if run.live().size else open_windows
+        return max(last, open_windows)
+
     def partial_matches(self, most: int, by: Sequence[str]) -> pa.Table:
         if isinstance(self.query.parsed, EqlQuery):
             raise OptionError(

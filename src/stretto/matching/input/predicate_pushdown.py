@@ -88,6 +88,8 @@ class Translator(p.Visitor, ABC):
 
     def may_be(self, truth: bool, node: p.Predicate) -> Any:
         """Where a typed predicate may have a truth: a condition that holds wherever it has, or whether it may at all."""
+        if p.moves(node) and not isinstance(node, p.And | p.Or | p.Not):
+            return True
         if not p.attributes(node):
             return holds(node, {}) is truth
         try:

@@ -205,11 +205,16 @@ class CompiledPattern:
     @property
     def on_tecs(self) -> bool:
         """Whether the tECS engine runs it; on another one it has a run of its own."""
-        return isinstance(self.machine, Program)
+        return isinstance(self.machine, Program) and not self.moves
+
+    @property
+    def moves(self) -> bool:
+        """Whether its conditions depend on events before, so that its run reads all events that its steps may take."""
+        return False
 
     def classes(self, truth: NDArray[np.bool_]) -> NDArray[np.int32]:
         """The classes of kinds of events, of which each guard holds or not; 0: none does."""
-        if isinstance(self.machine, Program):
+        if isinstance(self.machine, Program) and self.on_tecs:
             return self.machine.classifier.interned(truth)
         return np.asarray(truth.any(axis=1), np.int32)
 
@@ -245,6 +250,7 @@ class CompiledPattern:
             self.skips
             and len(self.conditions) <= GUARDS
             and self.measures is None
+            and not self.moves
             and not (self.waits or machine.query.parsed.non_overlap)
             and machine.alike is not None
         )
@@ -400,9 +406,8 @@ class CompiledQuery(CompiledPattern):
             _check_windows(self.totals, schema.time)
         only = query.streams[0]
         guards = program.cea.guards if isinstance(program, Program) else program.classifier.guards
-        self.conditions = [
-            condition_of(guard, schema, only, only) if isinstance(guard, Guard) else guard for guard in guards
-        ]
+        asked = [condition_of(guard, schema, only, only) if isinstance(guard, Guard) else guard for guard in guards]
+        self.conditions = [None if one is None else p.weakened(one) for one in asked]
         if schema.stream is not None and not query.parsed.any_stream:
             names = [p.Comparison("=", p.Attribute(schema.stream), p.Constant(name)) for name in query.streams]
             self.source = names[0] if len(names) == 1 else p.Or(tuple(names))
@@ -411,7 +416,7 @@ class CompiledQuery(CompiledPattern):
         self.wait = window.size if query.waits and window is not None else 0
         self.measures = window.attribute if window is not None and window.attribute != schema.time else None
         self.lister = program
-        if isinstance(program, Program):
+        if isinstance(program, Program) and self.on_tecs:
             self.lister = _MODELS.get(program.alike, lambda: program)
         elif isinstance(program, NfabProgram) and program.alike is not None:
             self.lister = _ALIKE.get(program.alike, lambda: program)
@@ -420,6 +425,10 @@ class CompiledQuery(CompiledPattern):
                 f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
                 f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
             )
+
+    @property
+    def moves(self) -> bool:
+        return bool(self.query.bound.moving)
 
     @property
     def meaning(self) -> AnyQuery:
@@ -440,7 +449,7 @@ class CompiledQuery(CompiledPattern):
     @cached_property
     def skips(self) -> bool:
         """Whether an event that satisfies none of its guards changes nothing."""
-        if isinstance(self.machine, Program):
+        if isinstance(self.machine, Program) and self.on_tecs:
             return self.machine.skips
         return guards_of(self.machine.query) is not None
 
@@ -450,6 +459,9 @@ class CompiledQuery(CompiledPattern):
 
     def look(self, events: pa.Table) -> None:
         """Raise what is wrong with events of its streams and with keys."""
+
+        if self.moves:  # its run says it
+            return
 
         def among() -> NDArray[np.bool_] | None:
             inside = None if self.source is None else mask(self.source, events)

@@ -95,6 +95,7 @@ def terms(part: CompiledPattern) -> Hashable | None:
     if (
         scope.extent is Extent.EVENT
         or program.asked.parts
+        or part.moves
         or program.consumes
         or not (part.skips and program.skips)
         or (window is not None and window.attribute != query.schema.time)

@@ -25,6 +25,9 @@ from stretto.query.typing import Clock, kind_of, typed
 from stretto.query.windows import BoundWindow, Window
 from stretto.times import MOST, PER_SECOND, spoken
 
+if TYPE_CHECKING:
+    from stretto.query.moving import BoundMoving
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -96,7 +99,19 @@ class AnyBound:
     def tested(self) -> tuple[str, ...]:
         """The attributes that conditions, windows, order, partitions and totals read, in the schema's order."""
         used = {*placing(self), *attributes(self.parsed.asked), *self.reads}
+        for one in self.moving:
+            used |= {*one.reads}
+        used -= {one.name for one in self.moving}
         return tuple(name for name in self.schema.attributes if name in used)
+
+    @cached_property
+    def moving(self) -> tuple[BoundMoving, ...]:
+        """The moving aggregates of its conditions."""
+        if not self.parsed.moving:
+            return ()
+        from stretto.query.passes.bind_moving import bound_moving  # as in bind
+
+        return bound_moving(self)
 
 
 @dataclass(frozen=True)
@@ -162,6 +177,10 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
     with placed(query.text):
         check_size(query.pattern)
         check_roles(schema)
+        if query.moving:
+            from stretto.query.passes.bind_moving import with_moving  # which binds windows, as this does
+
+            schema = with_moving(query, schema)
         _check_streams(query, schema)
         _check_types(query, schema)
         for key in query.joined:
@@ -471,7 +490,7 @@ def with_types_at(paths: Iterable[str | None], schema: Schema) -> Schema:
 
 def shown(query: AnyQuery, schema: Schema) -> tuple[str, ...]:
     """All attributes but those that are fields of other ones, or keys made of them."""
-    left_out = {key.name for key in query.joined} | fields_among(schema.attributes)
+    left_out = {key.name for key in query.joined} | fields_among(schema.attributes) | {one.name for one in query.moving}
     return tuple(name for name in schema.attributes if name not in left_out)
 
 

@@ -22,6 +22,7 @@ from stretto.query.passes.bind import (
     is_key,
     whole_events,
 )
+from stretto.query.passes.bind_moving import with_moving
 from stretto.query.plan import PatternPlan
 from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.typing import Clock, kind_of, type_of_operand, typed, typed_operand
@@ -103,6 +104,7 @@ def bind_sase(query: SaseQuery, schema: Schema) -> BoundSase:
         )
     with placed(query.text):
         _check_types(query, schema)
+        schema = with_moving(query, schema)
         check_names(query.partition_by, query.partition_spans, schema, "an equivalence test")
         check_keys(query.partition_by, query.partition_spans, schema)
         window = bind_window(query.window, schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stretto.query import predicate as p
+from stretto.query.moving import marked
 from stretto.query.sase import Element, Index, SaseQuery
 
 
@@ -14,4 +15,4 @@ def plain(condition: p.Predicate, query: SaseQuery, own: Index) -> p.Predicate:
         assert isinstance(reference, Element)
         assert reference.index is own
         names[name] = reference.attribute
-    return p.renamed(condition, names)
+    return marked(p.renamed(condition, names), query.moving)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from stretto.events import Schema
 from stretto.query import predicate as p
 from stretto.query.algebra import Not, Or, Pattern, Plus, Repeat, Sequence, least_events
+from stretto.query.moving import marked
 from stretto.query.plan import Conjunct, Ending, Key, Of, PatternPlan, Position, keys_of
 from stretto.query.sase import Component, Element, Group, Index, Part, SaseQuery, Selection, counting
 from stretto.query.windows import BoundWindow
@@ -60,6 +61,7 @@ def _alone(condition: p.Predicate, parsed: SaseQuery) -> tuple[str, Conjunct] | 
     if index not in _OF:
         return None
     plain = p.renamed(condition, {name: one.attribute for name, one in zip(references, elements, strict=True)})
+    plain = marked(plain, parsed.moving)
     return variable, Conjunct(str(condition), plain, getattr(condition, "span", None), _OF[index])
 
 
