@@ -1136,3 +1136,9 @@ def test_rules_of_all_languages(folder: Folder) -> None:
         times = ["start_time", "end_time"]
         assert mine.num_rows
         assert sorted(map(str, mine.select(times).to_pylist())) == sorted(map(str, alone.select(times).to_pylist()))
+
+
+def test_the_rules_of_examples() -> None:
+    rules = stretto.read_rules(Path(__file__).parents[2] / "examples" / "rules")
+    tested = rules.test().to_pylist()
+    assert [(row["rule"], row["passed"]) for row in tested] == [("spraying", True)] * 2 + [("scanning", True)] * 2

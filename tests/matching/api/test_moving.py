@@ -91,6 +91,20 @@ def test_sums_of_integers_are_exact_or_an_error() -> None:
         stretto.match(query, table | {"n": [great, great - 1, great, 0]}, time="t")
 
 
+def test_a_sum_that_leaves_64_bits_in_a_stream() -> None:
+    """The windows have moved by then: no answer is given that could be wrong."""
+    query, schema = (
+        "SELECT * FROM S WHERE F AS f FILTER f[sum(n) OVER 9 [t] > 0]",
+        {"type": "string", "t": "int64", "n": "int64"},
+    )
+    matcher = stretto.Matcher(query, schema, time="t", output="positions")
+    matcher.push({"type": ["F"], "t": [0], "n": [1 << 62]})
+    with pytest.raises(DataError, match="row 1: sum"):
+        matcher.push({"type": ["F"], "t": [1], "n": [1 << 62]})
+    with pytest.raises(stretto.StrettoError, match="stopped in the middle of a batch"):
+        matcher.push({"type": ["F"], "t": [2], "n": [1]})
+
+
 def test_the_error_of_an_argument_names_the_row_and_changes_nothing() -> None:
     query = "SELECT * FROM S WHERE F AS f FILTER f[sum(n * n) OVER 9 [t] >= 5]"
     matcher = stretto.Matcher(query, {"type": "string", "t": "int64", "n": "int64"}, time="t", output="positions")

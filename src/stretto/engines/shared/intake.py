@@ -5,7 +5,7 @@ All steps are over whole columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -264,15 +264,18 @@ class Intake:
         """
         if not self.moving:
             return batch
+        member = self._taken(batch)
         self._moved = [one.trial() for one in self.moving] if self._may_fail else self.moving
-        return self._added(batch, self._moved, self.rows)
-
-    def _added(self, batch: pa.RecordBatch, moving: Sequence[MovingColumn], first: int) -> pa.RecordBatch:
-        member = self._members(batch)
-        member = self._in_time(batch, member, self._measure(batch, member)[2])[0]
-        for one in moving:
-            batch = batch.append_column(one.bound.name, one.column(batch, member, first))
+        broken, self.broken = self.broken, not self._may_fail  # a sum that leaves 64 bits has moved the windows
+        for one in self._moved:
+            batch = batch.append_column(one.bound.name, one.column(batch, member, self.rows))
+        self.broken = broken
         return batch
+
+    def _taken(self, batch: pa.RecordBatch) -> Bits | None:
+        """The rows that are in the stream, and not late; ``None``: all."""
+        member = self._members(batch)
+        return self._in_time(batch, member, self._measure(batch, member)[2])[0]
 
     @property
     def open_windows(self) -> int | float | None:
@@ -327,7 +330,9 @@ class Intake:
         member = self._in_time(table, member, last_measure)[0]
         ahead, moving = 0, [one.trial() for one in self.moving] if self._may_fail else []
         for batch in table.to_batches(max_chunksize=CHUNK) if self._may_fail else ():
-            batch = self._added(batch, moving, self.rows + ahead)  # noqa: PLW2901
+            taken = self._taken(batch)
+            for one in moving:
+                batch = batch.append_column(one.bound.name, one.column(batch, taken, self.rows + ahead))  # noqa: PLW2901
             self._classes(batch, None if member is None else member[ahead : ahead + batch.num_rows], ahead)
             ahead += batch.num_rows
 
