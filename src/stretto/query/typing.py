@@ -515,7 +515,10 @@ class _Checker(p.Visitor):
             names = [*known, *COMMON]
             hint = suggestion(node.name, names, kind="function") or "register one with @stretto.function"
             if node.name in _AGGREGATES:
-                hint = "this condition asks one event by itself; SASE+ adds up over a repetition: count(a[]) > 1, sum(a[].x) > 9"
+                hint = (
+                    "this condition asks one event by itself; of the latest events: count(x) OVER 1 minute > 3; SASE+ adds up over a "
+                    "repetition: count(a[]) > 1, sum(a[].x) > 9"
+                )
             raise self.error(f"unknown function '{node.name}'", node.span, hint)
         function = known[node.name]
         if len(node.arguments) != function.parameters:

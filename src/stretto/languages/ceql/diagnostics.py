@@ -40,7 +40,7 @@ _GROUPS = d.groups(
     ("'='", "EQUAL", ""),
     *d.signs("RSQB RPAR LPAR"),
     ("a string", "STRING", ""),
-    *d.words("NOT NULL IN BETWEEN LIKE AND OR SELECT FROM WHERE BY FILTER WITHIN"),
+    *d.words("OVER NOT NULL IN BETWEEN LIKE AND OR SELECT FROM WHERE BY FILTER WITHIN"),
     ("PARTITION BY", "PARTITION", ""),
     ("CONSUME BY", "CONSUME", ""),
     *d.words("LIMIT"),

@@ -98,7 +98,10 @@ class CeqlTransformer(PredicateTransformer, ClauseTransformer, AskingTransformer
         variable, span = _label(rest[0]), at(function) | at(rest[-1])
         found = function_of(function)
         if len(rest) > 2:
-            return Called(found, span, variable, value_of(rest[2]))
+            value = value_of(rest[2])
+            if p.moves(value):
+                raise Mistake("a moving aggregate stands in FILTER, where it decides which events match", rest[2].span)
+            return Called(found, span, variable, value)
         if found is not Function.COUNT:
             name = variable.text
             hint = f"{found}({name}[…]) where '{name}' is a variable, {found}(a[{name}]) where it is an attribute of a"

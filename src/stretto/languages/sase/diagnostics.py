@@ -36,7 +36,7 @@ _GROUPS = d.groups(
     ("a string", "STRING", "QUOTED"),
     *d.signs("LBRACE BAR DOT COMMA LSQB RSQB LPAR RPAR RBRACE"),
     *d.words("UNTIL ONLY NOT NULL IN BETWEEN LIKE AND OR AS PATTERN WHERE"),
-    *d.words("WITHIN RETURN OUTPUT LIMIT"),
+    *d.words("OVER WITHIN RETURN OUTPUT LIMIT"),
     *d.CHOOSING,
     *d.ASKED,
 )
@@ -109,7 +109,7 @@ def _where_hint(word: str, expected: frozenset[str]) -> str | None:
     if "LBRACE" in expected and "PLUS" not in expected:
         return "WHERE strategy { conditions }"
     if word == "*" and expected == {"VARIABLE", "DISTINCT"}:
-        return "count(a[]) counts the events of a[]"
+        return "count(a[]) counts the events of a[], count(b) OVER 1 minute the latest that b could be"
     if {"FUNCTION", "NUMBER"} <= expected:
         return "scores are made of SUM and COUNT: ORDER BY sum(b[].volume) DESC, or count(b[]) for the longest"
     if word.upper() == "WHERE" and "WITHIN" in expected:

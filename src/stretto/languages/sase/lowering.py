@@ -422,6 +422,8 @@ def _check_returned(use: Referred, pattern: _Pattern) -> None:
     name = _variable(use)
     if pattern.of(name).negated:
         raise Mistake(f"'{name}' is negated: a match has no such event", use.span)
+    if isinstance(use.reference, MovingElement):
+        raise Mistake("a moving aggregate stands in WHERE, where it decides which events match", use.span)
     if _moves(use.reference):
         raise Mistake(f"{use.name} has no one value in a whole match", use.span, f"say {_fixed(use)}")
 

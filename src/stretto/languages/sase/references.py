@@ -139,7 +139,7 @@ def aggregate(
             raise Mistake(
                 "DISTINCT is for count over all events",
                 at(distinct),
-                "RETURN has count(DISTINCT a[].x); no condition has a number of distinct values",
+                "RETURN has count(DISTINCT a[].x); a condition has that of the latest events: count(DISTINCT b.x) OVER 1 minute",
             )
         reference = Aggregate(DISTINCT, str(variable), over, attribute.text)
         return _referred(reference, at(function) | at(closing), variable)
