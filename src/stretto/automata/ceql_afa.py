@@ -65,7 +65,7 @@ def ceql_afa(query: BoundQuery, *, attributes: Iterable[str] | None = None) -> t
     refuse_joined(query.parsed.joined, "as an automaton, as speculation= has it")
     with placed(query.parsed.text):
         window = window_of(query)
-        refuse_moving(query.parsed)
+        refuse_moving(query.parsed.moving)
         _refuse_choices(query)
         cea = build(query.pattern)
         labels = list(dict.fromkeys(one.labels for one in cea.transitions if one.labels))

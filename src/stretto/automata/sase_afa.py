@@ -74,7 +74,7 @@ def sase_afa(query: BoundSase, *, attributes: Iterable[str] | None = None) -> Af
         What the conditions remember has too many cases.
     """
     with placed(query.parsed.text):
-        refuse_moving(query.parsed)
+        refuse_moving(query.parsed.moving)
         return _Compiler(query).afa(attributes)
 
 

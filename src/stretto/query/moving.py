@@ -16,7 +16,6 @@ import pyarrow as pa
 from stretto.errors import QueryError, Span
 from stretto.query import predicate as p
 from stretto.query.guard import Guard
-from stretto.query.query import AnyQuery
 from stretto.query.windows import Window
 
 #: The functions, with what they take: any column, numbers to add up, or numbers to compare.
@@ -110,9 +109,9 @@ def of_variable(condition: p.Predicate, variable: str) -> p.Predicate:
     return p.substituted(condition, own) if own else condition
 
 
-def refuse_moving(query: AnyQuery) -> None:
-    """Raise a :class:`QueryError` for a query that needs events in order, where they may be out of it."""
-    for one in query.moving:
+def refuse_moving(moving: Iterable[MovingAggregate]) -> None:
+    """Raise a :class:`QueryError` for what needs events in order, where they may be out of it."""
+    for one in moving:
         raise QueryError(
             f"{one} goes over events in the order of time, and speculation= and sign= take answers back",
             span=one.span,

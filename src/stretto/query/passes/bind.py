@@ -16,17 +16,15 @@ from stretto.errors import LimitError, OptionError, QueryError, Span, placed, su
 from stretto.events import Schema, without_types
 from stretto.query import predicate as p
 from stretto.query.algebra import Atom, Filter, Pattern, Project, fold, spans_of, walk
+from stretto.query.moving import BoundMoving, MovingAggregate
 from stretto.query.passes import plan_ceql, rewrite
 from stretto.query.passes.bind_totals import BoundAsked, bind_asked
-from stretto.query.plan import PatternPlan
+from stretto.query.plan import Conjunct, PatternPlan
 from stretto.query.query import AnyQuery, JoinedKey, ParsedQuery
 from stretto.query.totals import Totals, attributes
-from stretto.query.typing import Clock, kind_of, typed
+from stretto.query.typing import Clock, kind_of, type_of_operand, typed, typed_operand
 from stretto.query.windows import BoundWindow, Window
 from stretto.times import MOST, PER_SECOND, spoken
-
-if TYPE_CHECKING:
-    from stretto.query.moving import BoundMoving
 
 
 @dataclass(frozen=True)
@@ -107,11 +105,7 @@ class AnyBound:
     @cached_property
     def moving(self) -> tuple[BoundMoving, ...]:
         """The moving aggregates of its conditions."""
-        if not self.parsed.moving:
-            return ()
-        from stretto.query.passes.bind_moving import bound_moving  # as in bind
-
-        return bound_moving(self)
+        return bound_moving(self) if self.parsed.moving else ()
 
 
 @dataclass(frozen=True)
@@ -177,10 +171,7 @@ def bind(query: ParsedQuery, schema: Schema) -> BoundQuery:
     with placed(query.text):
         check_size(query.pattern)
         check_roles(schema)
-        if query.moving:
-            from stretto.query.passes.bind_moving import with_moving  # which binds windows, as this does
-
-            schema = with_moving(query, schema)
+        schema = with_moving(query, schema)
         _check_streams(query, schema)
         _check_types(query, schema)
         for key in query.joined:
@@ -519,3 +510,67 @@ def check_size(pattern: Pattern, most: int = 200_000) -> None:
     for count, _ in enumerate(walk(pattern)):
         if count > most:
             raise LimitError(f"the pattern has more than {most:,} parts; FILTER … OR … doubles it at every OR")
+
+
+def with_moving(query: AnyQuery, schema: Schema) -> Schema:
+    """The schema with an attribute for each moving aggregate of a query.
+
+    Raises
+    ------
+    QueryError
+        An aggregate goes over what it does not take, or its window does not measure the stream's time.
+    """
+    if not query.moving:
+        return schema
+    own = {one.name for one in query.moving}
+    attributes = {name: kind for name, kind in schema.attributes.items() if name not in own}
+    plain = replace(schema, attributes=attributes)
+    return replace(schema, attributes=attributes | {one.name: _types(one, plain)[1] for one in query.moving})
+
+
+def bound_moving(bound: AnyBound) -> tuple[BoundMoving, ...]:
+    """The moving aggregates of a bound query, each with what its events are asked."""
+    schema, made = bound.schema, []
+    for one in bound.parsed.moving:
+        places = [position for position in bound.plan.positions if one.variable in position.labels]
+        alone = [replace(position, asked=tuple(filter(_stands_still, position.asked))) for position in places]
+        guards = dict.fromkeys(guard for position in alone for guard in position.guards())
+        argument = None
+        if one.argument is not None:
+            argument = typed_operand(one.argument, schema.attributes, clock=Clock.of(schema))
+        window = bind_window(one.window, schema)
+        assert window.attribute is not None
+        kinds = _types(one, schema)
+        made.append(BoundMoving(one.name, one, tuple(guards), argument, *kinds, window.attribute, window.size))
+    return tuple(dict.fromkeys(made))
+
+
+def _stands_still(conjunct: Conjunct) -> bool:
+    return not p.moves(conjunct.condition)
+
+
+def _types(one: MovingAggregate, schema: Schema) -> tuple[pa.DataType, pa.DataType]:
+    """The types of what an aggregate goes over, and of its value."""
+    window = bind_window(one.window, schema)
+    if schema.time is not None and window.attribute != schema.time:
+        raise QueryError(
+            f"OVER measures the time that orders the stream, which is '{schema.time}', and not '{window.attribute}'",
+            span=one.window.span,
+            hint=f"leave [{window.attribute}] out, or pass time='{window.attribute}'",
+        )
+    if one.argument is None:
+        return pa.int64(), pa.int64()
+    operand = typed_operand(one.argument, schema.attributes, clock=Clock.of(schema))
+    kind = type_of_operand(operand, schema.attributes)
+    if one.function == "count":
+        if one.distinct and not (is_key(kind) or pa.types.is_null(kind)):
+            raise QueryError(f"values of {kind} are not told apart: {one.argument}", span=one.span)
+        return kind, pa.int64()
+    if kind_of(kind) not in ("int", "float") or pa.types.is_uint64(kind):
+        raise QueryError(
+            f"{one.function} … OVER goes over whole numbers of 64 bits and doubles, and {one.argument} is {kind}",
+            span=one.span,
+            hint="count goes over all kinds of values",
+        )
+    whole = kind_of(kind) == "int" and one.function != "avg"
+    return kind, pa.int64() if whole else pa.float64()

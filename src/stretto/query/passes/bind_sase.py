@@ -21,8 +21,8 @@ from stretto.query.passes.bind import (
     check_roles,
     is_key,
     whole_events,
+    with_moving,
 )
-from stretto.query.passes.bind_moving import with_moving
 from stretto.query.plan import PatternPlan
 from stretto.query.sase import DISTINCT, LIST, Aggregate, Element, Length, Reference, SaseQuery
 from stretto.query.typing import Clock, kind_of, type_of_operand, typed, typed_operand
