@@ -22,8 +22,8 @@ def compile_kernels(
     engines: Annotated[
         list[str] | None,
         typer.Argument(
-            help="tecs (CEQL), nfab (SASE+), latest (EQL), rows (MATCH_RECOGNIZE), timed (gaps), greedy (KEEP), moving (OVER), timeouts, "
-            "totals (counts and sums), afa, dataflow; tecs-choosing and nfab-choosing (ORDER BY, SAMPLE), nfab-totals "
+            help="tecs (CEQL), nfab (SASE+), latest (EQL), rows (MATCH_RECOGNIZE), timed (gaps), greedy (KEEP), moving (OVER), "
+            "timeouts, totals (counts and sums), afa, dataflow; tecs-choosing and nfab-choosing (ORDER BY, SAMPLE), nfab-totals "
             "(RETURN TOTAL); all if none is named.",
             metavar="ENGINE",
         ),
