@@ -6,8 +6,10 @@
 [{'start': 0, 'end': 1, 'positions': [0, 1]}, {'start': 2, 'end': 3, 'positions': [2, 3]}]
 """
 
+import gc
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -121,14 +123,32 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _NAMES = {"compile": "compile_query"}
 
 
+def _imported(name: str) -> ModuleType:
+    """A module of the package, which is imported without looking for garbage.
+
+    What Numba and the package import stays. To look through it for cycles, again and again as it grows, takes a tenth of the time
+    to the first answer; so it goes to the oldest generation unseen.
+    """
+    if not gc.isenabled() or gc.get_freeze_count():
+        return import_module(f"stretto.{name}")
+    gc.disable()
+    try:
+        module = import_module(f"stretto.{name}")
+        gc.freeze()
+        gc.unfreeze()
+    finally:
+        gc.enable()
+    return module
+
+
 def __getattr__(name: str) -> object:
     """What is public is imported when it is first used, which takes time."""
     if name in ("spark", "dataflow", "studio"):
-        return import_module(f"stretto.{name}")
+        return _imported(name)
     if name not in _HOME:
         raise AttributeError(f"module 'stretto' has no attribute '{name}'")
     try:
-        module = import_module(f"stretto.{_HOME[name]}")
+        module = _imported(_HOME[name])
     except ModuleNotFoundError as error:
         if _HOME[name] != "pipelines.rules":
             raise
