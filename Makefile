@@ -64,7 +64,7 @@ $(VENV)/.demo: pyproject.toml $(VENV)/.made
 	@echo "== installing what the demo runs, once: PySpark (490 MB), NumPy, pyarrow, Numba, Matplotlib"
 	@date +%s > $@.began
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[spark,draw]'
-	@$(BIN)/python -c 'import sys; from stretto.spark.java import find_java; sys.exit(find_java() is None)' || { \
+	@$(BIN)/python -c 'import sys; from stretto.spark.sessions import find_java; sys.exit(find_java() is None)' || { \
 		echo "== no Java of version 17 or newer is here: installing that of PyPI"; \
 		$(BIN)/python -m pip install --disable-pip-version-check --editable '.[jdk]'; }
 	@echo "== installed in $$(($$(date +%s) - $$(cat $@.began))) s"; rm $@.began

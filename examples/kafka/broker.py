@@ -147,7 +147,7 @@ def _resolve(coordinate: str, directory: Path, transitive: bool) -> None:
 
 
 def _java() -> str:
-    from stretto.spark.java import ensure_java
+    from stretto.spark.sessions import ensure_java
 
     ensure_java()
     home = os.environ.get("JAVA_HOME")

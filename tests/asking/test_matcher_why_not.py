@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import stretto
-from stretto.query.afa import Emit
-from stretto.query.afa_paths import steps_left
+from stretto.query.afa import Emit, steps_left
 from tests.cases import why_afa
 from tests.conftest import cases
 from tests.reference.afa import outputs

@@ -10,8 +10,7 @@ import pytest
 from stretto.asking.afa_counts import ArcCounts
 from stretto.asking.counts import explain
 from stretto.errors import DataError, LimitError
-from stretto.query.afa import Kind
-from stretto.query.afa_paths import beginning
+from stretto.query.afa import Kind, beginning
 from tests.cases.why_afa import Case, case, read
 from tests.reference.afa import followed
 

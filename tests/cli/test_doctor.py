@@ -13,7 +13,7 @@ import pytest
 from stretto import _jit
 from stretto._jit.background import GROUPS
 from stretto.cli import doctor, main
-from stretto.spark import java
+from stretto.spark import sessions
 
 Run = Callable[..., tuple[int, str]]
 
@@ -55,7 +55,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[s
         monkeypatch.setattr(
             importlib.metadata, "metadata", lambda name: {"Version": "0.1.0", "Requires-Python": ">=3.11"}
         )
-        monkeypatch.setattr(java, "find_java", lambda: java.Java(Path("/jdk/bin/java"), 21, "PATH"))
+        monkeypatch.setattr(sessions, "find_java", lambda: sessions.Java(Path("/jdk/bin/java"), 21, "PATH"))
         monkeypatch.setattr(_jit, "interprets", lambda: False)
         monkeypatch.setattr(_jit, "CACHE_DIRECTORY", str(tmp_path))
 
@@ -112,7 +112,7 @@ def test_java_is_needed_for_spark_alone(
     machine: Callable[[dict[str, str]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(WELL)
-    monkeypatch.setattr(java, "find_java", lambda: None)
+    monkeypatch.setattr(sessions, "find_java", lambda: None)
     assert states()["Java"] == "missing"
 
     def no_session(name: str) -> None:

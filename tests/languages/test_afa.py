@@ -21,8 +21,7 @@ from stretto.languages.afa import (
     read_window,
 )
 from stretto.query import predicate as p
-from stretto.query.afa import Arc, Field, Kind, UserFunction
-from stretto.query.afa_text import fence_text, shown, transfer_text
+from stretto.query.afa import Arc, Field, Kind, UserFunction, fence_text, shown, transfer_text
 
 EVENTS = {
     "price": pa.float64(),

@@ -11,7 +11,7 @@ import pytest
 import stretto
 from stretto.errors import QueryError
 from stretto.languages.ceql import parser
-from stretto.languages.ceql.constants import Known, shape_of
+from stretto.languages.ceql.parser import Known, shape_of
 from tests.cases import ceql
 from tests.cases.choices import Seeded
 from tests.conftest import cases

@@ -8,7 +8,7 @@ import re
 from rich.console import Console
 
 from stretto.pipelines import Update
-from stretto.pipelines.display import LiveDisplay, LogDisplay, display
+from stretto.pipelines.updates import LiveDisplay, LogDisplay, display
 
 UPDATES = [
     Update("pairs", "waiting", step=False),

@@ -9,7 +9,7 @@ import textwrap
 PROGRAM = textwrap.dedent(
     """
     import os, subprocess, sys, time
-    from stretto.pipelines.quiet import quiet_workers
+    from stretto.pipelines.running import quiet_workers
 
     with quiet_workers():
         told = "Streaming TransformWithStateInPandas Python worker"

@@ -14,7 +14,7 @@ import pytest
 
 from stretto._jit import directory
 from stretto.folders import danger_of, made, replaced
-from stretto.spark import java
+from stretto.spark import sessions
 from tests.conftest import COMPILED, compiling
 
 #: Another user of the machine, who needs no entry in its list of users.
@@ -166,12 +166,12 @@ def test_code_that_another_user_has_planted_does_not_run(temporary: Path, tmp_pa
 
 @two_users
 def test_the_script_that_starts_java(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "user_cache_path", lambda name: temporary / name)
+    monkeypatch.setattr(sessions, "user_cache_path", lambda name: temporary / name)
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    home = java._wrap(Path("/jdk/bin/java"))
+    home = sessions._wrap(Path("/jdk/bin/java"))
     assert home.is_relative_to(temporary / "stretto")
     os.chown(temporary / "stretto", OTHER, OTHER)
-    assert not java._wrap(Path("/jdk/bin/java")).is_relative_to(temporary / "stretto")
+    assert not sessions._wrap(Path("/jdk/bin/java")).is_relative_to(temporary / "stretto")
 
 
 def test_children_share_a_private_folder(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.languages.datalog.components import components
+from stretto.languages.datalog.strata import components
 
 ROOT = Path(stretto.__file__).parent
 

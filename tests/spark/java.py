@@ -50,7 +50,7 @@ def make(archive: Path) -> None:
     """Run queries as tests do, and let the JVM archive the classes that it has loaded when it ends."""
     from stretto.folders import replaced
     from stretto.spark import session
-    from stretto.spark.java import find_java
+    from stretto.spark.sessions import find_java
     from tests.spark.sessions import SETTINGS
 
     if find_java() is None:

@@ -19,8 +19,8 @@ from stretto.errors import DataError
 from stretto.spark.streaming.bucket import Bucket, microseconds
 from stretto.spark.streaming.journal import Copies, Journal
 from stretto.spark.streaming.keeping import AnyBucket, Settings
+from stretto.spark.streaming.operator import RevisingBucket
 from stretto.spark.streaming.packing import write_table
-from stretto.spark.streaming.revising import RevisingBucket
 from tests.conftest import cases
 from tests.spark import test_revising_bucket
 from tests.spark.streams import bag

@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pipelines"
     reason="Spark Declarative Pipelines are not installed: pip install 'pyspark[pipelines]'",
 )
 def test_pipeline(tmp_path: Path) -> None:
-    from stretto.spark.java import ensure_java
+    from stretto.spark.sessions import ensure_java
 
     ensure_java()
     project = tmp_path / "pipelines"

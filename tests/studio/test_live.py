@@ -13,11 +13,11 @@ from pyarrow import parquet as pq
 
 import stretto
 from stretto.errors import DataError, OptionError
-from stretto.studio import following, live
+from stretto.studio import following, worker
 from stretto.studio.following import ParquetFolder, TextFile, follow
-from stretto.studio.live import Live
 from stretto.studio.replay import Replay
 from stretto.studio.workbench import Roles, Workbench
+from stretto.studio.worker import Live
 from tests.conftest import cases
 
 QUERY = "SELECT * FROM S WHERE A AS a; B AS b WITHIN 5 [t]"
@@ -296,12 +296,12 @@ def test_what_no_live_stream_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OptionError, match="has decimals"):
         replay_of(path, schema=pa.schema({"type": pa.string(), "t": pa.decimal128(9, 2)}))
     replay_of(path, "5 seconds", time_unit="ms")
-    monkeypatch.setattr(live, "MOST_HELD", 2)
+    monkeypatch.setattr(worker, "MOST_HELD", 2)
     assert "say a smaller disorder" in replay_of(path, "9")[0].read(1e300, 0)["live"]["broken"]
 
 
 def test_only_the_last_events_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_KEPT", 300)
+    monkeypatch.setattr(worker, "_KEPT", 300)
     path = tmp_path / "a.csv"
     csv.write_csv(pa.table({"type": ["B", *"A" * 30_000, "C"], "t": range(30_002)}), path)
     replay, stream = replay_of(path)

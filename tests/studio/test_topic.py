@@ -15,11 +15,10 @@ import stretto
 from stretto.cli import main
 from stretto.errors import DataError, OptionError
 from stretto.studio import topic as topics
-from stretto.studio.live import Live
 from stretto.studio.replay import Replay
 from stretto.studio.topic import Topic, TopicSource, options_of
 from stretto.studio.workbench import Roles, Workbench
-from stretto.studio.worker import Calls
+from stretto.studio.worker import Calls, Live
 from tests.conftest import cases
 from tests.studio.fake_kafka import FakeKafka, Fault
 

@@ -17,9 +17,7 @@ from stretto.asking.explanation import in_words
 from stretto.asking.trying import Number
 from stretto.explaining.afa import draw_afa
 from stretto.explaining.dot import Drawing, Stage
-from stretto.query.afa import Afa, Arc, Emit, Kind
-from stretto.query.afa_paths import beginning
-from stretto.query.afa_text import fence_text
+from stretto.query.afa import Afa, Arc, Emit, Kind, beginning, fence_text
 
 #: States and arcs that are counted; those behind have no number.
 MOST_COUNTED = 64

@@ -1,9 +1,14 @@
-"""``stretto.why_not``: why a query has no match in some events."""
+"""``stretto.why_not``: why a query has no match in some events.
+
+What of a clause chooses among its matches, as the clause says it.
+
+Events that come too late for a stream: which a table in the order of arrival has, and how late each is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.arguments import check_arguments
+from stretto.array_types import I64
 from stretto.asking.afa_events import AfaEvents, AfaTrial, AfaWitness
 from stretto.asking.answering import answered
-from stretto.asking.choosing import choosing_rows
 from stretto.asking.evidence import Witness
-from stretto.asking.late import Late
 from stretto.asking.row_events import Rows, RowTrial, RowWitness
 from stretto.asking.search import Search
 from stretto.asking.trying import Events, Trial
@@ -25,23 +29,109 @@ from stretto.engines.rows.program import RowProgram
 from stretto.engines.shared.moving import with_moving
 from stretto.errors import OptionError
 from stretto.events import Schema, as_table, require
-from stretto.explaining.answer import Answer
+from stretto.explaining.answer import Answer, NearMiss, Reason
 from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.executors.row_pattern import read_clause
 from stretto.matching.input.files import table_of
 from stretto.matching.input.stream_union import are_tables, nothing, one_table, with_types_of_nulls
-from stretto.matching.inspection.key_filter import as_in, has_key, named_keys
+from stretto.matching.inspection.state_tables import as_in, has_key, named_keys
+from stretto.matching.reorder import Cleanse
 from stretto.matching.sql.compiled import SqlQuery
-from stretto.query.afa import Afa
-from stretto.query.afa_text import shown
+from stretto.query import row_pattern as r
+from stretto.query.afa import Afa, shown
 from stretto.query.constraints.afa import AfaChain
 from stretto.query.constraints.of_query import chains_of
 from stretto.query.constraints.row_pattern import RowsChain
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import RowQuery, RowsPerMatch
 from stretto.query.sase import Selection
+
+
+def choosing_rows(parsed: r.RowQuery) -> Iterator[tuple[str, r.RowQuery]]:
+    """What chooses among the matches of a clause, in words, and the clause with all up to that.
+
+    Of the alternatives of a pattern the first that matches a row is taken, also where it holds no row; then a match may skip others.
+    """
+    if isinstance(parsed.pattern, r.Alternation):
+        yield f"PATTERN ({parsed.pattern})", replace(parsed, after=r.AfterMatch.NEXT, after_variable=None)
+    if parsed.after is not r.AfterMatch.NEXT:
+        variable = "" if parsed.after_variable is None else f" {r.identifier(parsed.after_variable)}"
+        yield f"AFTER MATCH SKIP {parsed.after}{variable}", parsed
+
+
+#: Late rows that an answer names.
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Late:
+    """The rows of a table that a stream with ``disorder=`` would leave out.
+
+    >>> late = Late.of(pa.table({"t": [5, 9, 3, 8]}), "t", disorder=2, time_unit=None)
+    >>> late.rows.tolist(), late.told([2])
+    ([2], 'row 2 (t is 3) came behind row 1 (t is 9)')
+    """
+
+    table: pa.Table
+    time: str
+    disorder: Any
+    rows: I64
+
+    @classmethod
+    def of(cls, table: pa.Table, time: str, disorder: Any, time_unit: str | None) -> Late:
+        """Those of a table in the order in which its rows have arrived."""
+        cleanse = Cleanse(time=time, disorder=disorder, late="drop", time_unit=time_unit)
+        let = cleanse.let(table.select([time])).rows, cleanse.end().rows
+        return cls(table, time, disorder, np.setdiff1d(np.arange(table.num_rows), np.concatenate(let)))
+
+    @property
+    def on_time(self) -> pa.ChunkedArray:
+        """Which rows are not late, as booleans."""
+        found = np.ones(self.table.num_rows, np.bool_)
+        found[self.rows] = False
+        return pa.chunked_array([found])
+
+    def told(self, rows: list[int]) -> str:
+        """Behind which row of a later time each of some rows came."""
+        times = self.table[self.time]
+        told = []
+        for row in rows[:NAMED]:
+            before = times.slice(0, row).to_numpy()
+            at = int(before.argmax())
+            told.append(
+                f"row {row} ({self.time} is {times[row].as_py()}) came behind row {at} ({self.time} is {times[at].as_py()})"
+            )
+        more = len(rows) - NAMED
+        return "; ".join(told) + (f"; and {more:,} more" if more > 0 else "")
+
+    def answered(self, whole: Answer, on_time: Answer | None, most: int) -> Answer:
+        """The answer over the events on time, and what those that are late would change.
+
+        ``whole``: the answer over all events. ``on_time`` is ``None`` where the event that is asked about is late.
+        """
+        there = self.rows.tolist()
+        if on_time is None:
+            assert whole.event is not None
+            reason = self._reason([whole.event])
+            given = (NearMiss((), whole.match),) if whole.match is not None else whole.misses
+            misses = tuple(replace(miss, reasons=(reason, *miss.reasons)) for miss in given)
+            return replace(whole, match=None, misses=misses)
+        misses = on_time.misses
+        if whole.match is not None:
+            held = {row for rows in whole.match.values() for row in rows}
+            reason = self._reason([row for row in there if row in held] or there)
+            misses = (NearMiss((reason,), whole.match), *misses)[:most]
+        named = ", ".join(map(str, there[:NAMED])) + ", …" * (len(there) > NAMED)
+        count = "1 event came" if len(there) == 1 else f"{len(there):,} events came"
+        note = f"{count} too late for disorder={self.disorder!r}: row{'s' * (len(there) > 1)} {named}"
+        return replace(on_time, misses=misses, notes=(*on_time.notes, note))
+
+    def _reason(self, rows: list[int]) -> Reason:
+        text = f"disorder={self.disorder!r}"
+        values = tuple((self.time, self.table[self.time][row].as_py()) for row in rows[:NAMED])
+        return Reason("late", text, self.told(rows), tuple(rows[:NAMED]), values)
 
 
 @check_arguments

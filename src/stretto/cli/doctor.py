@@ -258,7 +258,7 @@ def _graphviz() -> Finding:
 
 
 def _java(*, needed: bool) -> Finding:
-    from stretto.spark.java import MINIMUM, find_java
+    from stretto.spark.sessions import MINIMUM, find_java
 
     java = find_java()
     if java is not None:

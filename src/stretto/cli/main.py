@@ -10,7 +10,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.console import Console
 
-from stretto.cli.codes import BAD_QUERY, FAILED, MISUSED
+from stretto.cli.options import BAD_QUERY, FAILED, MISUSED
 from stretto.errors import OptionError, QueryError, StrettoError, StrettoWarning
 
 

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+#: The data or a test, the arguments, the text of a query.
+FAILED, MISUSED, BAD_QUERY = 1, 2, 3
+
 
 class Language(StrEnum):
     """The languages of queries on the command line."""
@@ -33,7 +36,7 @@ class Format(StrEnum):
 
 
 def _units() -> list[str]:
-    from stretto.views.units import UNITS
+    from stretto.views.columns import UNITS
 
     return [*UNITS]
 

@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from stretto.cli.codes import FAILED
-from stretto.cli.options import AtEnd, DataArgument, FormatOption, SequenceOption, TimeUnitOption, TypesOption
+from stretto.cli.options import FAILED, AtEnd, DataArgument, FormatOption, SequenceOption, TimeUnitOption, TypesOption
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stretto.cli.codes import FAILED
+from stretto.cli.options import FAILED
 from stretto.errors import OptionError, QueryError
 
 
@@ -29,8 +29,8 @@ def run(
     """Run the pipeline of a TOML file, batch or streaming, on Spark."""
     try:
         from stretto import pipelines
-        from stretto.pipelines.display import display
         from stretto.pipelines.ruling import tell_of_rules
+        from stretto.pipelines.updates import display
     except ModuleNotFoundError as error:
         raise OptionError(f"this needs the package {error.name}: pip install 'stretto[spark]'") from error
     try:

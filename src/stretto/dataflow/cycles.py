@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from stretto.dataflow.node import Fixpoint, Loop, Node, Recursion
 from stretto.errors import OptionError
-from stretto.languages.datalog.components import components
+from stretto.languages.datalog.strata import components
 
 
 class Cycle:

@@ -11,9 +11,7 @@ from stretto.engines.select import choose_ahead
 from stretto.explaining.dot import BELOW, CIRCLES, Drawing, Stage, caption, quoted, thickness
 from stretto.explaining.text import section
 from stretto.query import predicate as p
-from stretto.query.afa import Afa, Arc, Emit, Kind
-from stretto.query.afa_paths import leading, reached
-from stretto.query.afa_text import fence_text, transfer_text
+from stretto.query.afa import Afa, Arc, Emit, Kind, fence_text, leading, reached, transfer_text
 
 _EMITS = {
     Emit.EVERY: "output at every event that leads to it or is ignored in it",

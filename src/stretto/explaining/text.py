@@ -1,21 +1,136 @@
-"""``query.explain()``: what a query means and how it runs, as text."""
+"""``query.explain()``: what a query means and how it runs, as text.
+
+What an EQL query means and how it runs, in words.
+
+What a query asks of all its matches together, as text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stretto.automata.cea import CEA, build
 from stretto.automata.steps import Steps, steps_of
 from stretto.engines.programs import Program, TimedProgram, TotalsProgram
 from stretto.engines.select import Machine, choose
-from stretto.explaining.eql import explain_eql
-from stretto.explaining.many import warning
 from stretto.explaining.sase import explain_sase
-from stretto.explaining.totals import asked_sections
+from stretto.query import predicate as p
 from stretto.query.algebra import Filter, walk
+from stretto.query.eql import EqlQuery, Mode, Step
 from stretto.query.passes.bind import AnyBound, BoundQuery
+from stretto.query.passes.bind_eql import BoundEql
 from stretto.query.query import AnyQuery, Consume, Keep, ParsedQuery, Skip, Strategy
+from stretto.query.totals import Asked, Best, Extent, Sample, Total, Totals
+from stretto.query.windows import Window
+
+
+def warning(query: AnyQuery) -> str | None:
+    """Say what may make 2ⁿ matches of n events, and the ways out; ``None`` where nothing does.
+
+    An iteration that skips does, where every choice of its events is a match of its own.
+    """
+    loops = query.skipping_loops if query.asked is None and query.limit is None else []
+    if not loops:
+        return None
+    return f"{', '.join(loops)}: every choice of its events is a match, 2ⁿ for n events that fit within the window\n{query.fewer}"
+
+
+_MODES = {
+    Mode.EVENT: "single events",
+    Mode.SEQUENCE: "the latest partial match goes on with an event that fits, and those before it are forgotten",
+    Mode.SAMPLE: "different events in any order, once for each key",
+    Mode.JOIN: "the first event of each step in any order, again and again for each key",
+}
+
+
+def explain_eql(
+    parsed: EqlQuery, bound: BoundEql | None, program: Callable[[], Machine], _: object
+) -> list[tuple[str, str]]:
+    """Write the parts of an explanation, title and text; none is like those of all languages."""
+    sections = [
+        ("query", parsed.text.strip()),
+        ("steps", "\n".join(map(_step, parsed.stages))),
+        ("selection", f"{parsed.mode}: {_MODES[parsed.mode]}"),
+    ]
+    asked = {str(one) for one in _conditions(parsed, bound)}
+    sections.append(("conditions", "\n".join(sorted(asked)) or "none but the categories"))
+    if parsed.until is not None:
+        sections.append(("until", f"{_step(parsed.until)} ends the partial matches of its key"))
+    window = "none" if parsed.window is None else f"{parsed.window} from the first event to the last"
+    sections.append(("maxspan", window))
+    sections += [("pipe", f"{one}: of the matches in their order") for one in parsed.pipes]
+    if bound is None:
+        return sections
+    program()
+    return [*sections, ("engine", str(choose(bound.parsed, bound)))]
+
+
+def _step(step: Step) -> str:
+    keys = ", ".join(map(str, step.keys))
+    never = "no " if step.missing else ""
+    return f"{never}{step.category or 'any'} {step.variable}" + (f" by {keys}" if keys else "")
+
+
+def _conditions(parsed: EqlQuery, bound: BoundEql | None) -> Iterator[str]:
+    for step, asked in zip(parsed.whole, parsed.conditions if bound is None else bound.conditions, strict=True):
+        if asked != p.And(()):
+            yield f"{step.variable}: {asked}"
+
+
+def asked_sections(query: AnyQuery) -> list[tuple[str, str]]:
+    """Say what is counted, added up or chosen, and of which matches; nothing where matches are listed."""
+    asked = query.asked
+    if asked is None:
+        return []
+    return [("output", _shown(asked)), ("rows", _rows(asked, query))]
+
+
+def _shown(asked: Asked) -> str:
+    match asked:
+        case Totals(items, _, distinct):
+            lines = [f"{one.name}: {one}" for one in items]
+            if distinct is not None:
+                lines.append(f"matches are told apart by the events of {', '.join(distinct)}")
+            return "\n".join(lines)
+        case Best(score, factors, descending, most):
+            which = "greatest" if descending else "least"
+            matches = "the match" if most == 1 else f"the {most} matches"
+            ties = "of equal ones the later start, the later end, the latest events"
+            return f"{matches} with the {which} {_score(score, factors)}; {ties}"
+        case Sample(most, seed):
+            return f"{most} matches drawn at random, each set of so many as likely as any other (seed {seed})"
+
+
+def _score(score: Sequence[Total], factors: Sequence[object]) -> str:
+    terms = [str(one) if factor == 1 else f"{factor} * {one}" for one, factor in zip(score, factors, strict=True)]
+    return " + ".join(terms).replace("+ -1 * ", "- ").replace("+ -", "- ")
+
+
+def _rows(asked: Asked, query: AnyQuery) -> str:
+    """Of which matches a row is made, or a choice."""
+    scope = asked.scope
+    keys = scope.group_by
+    names = query.partition_by if keys is None else tuple(map(str, keys))
+    by = f", by {', '.join(names)}" if names else ""
+    one = "one row" if isinstance(asked, Totals) else "chosen"
+    of = "for" if isinstance(asked, Totals) else "of"
+    match scope.extent:
+        case Extent.TABLE:
+            return f"{one} {of} all matches{by}; of a stream when it ends"
+        case Extent.EVENT:
+            return f"{one} {of} the matches that an event completes{by}"
+    assert scope.slide is not None
+    assert query.window is not None
+    size, slide = _size(query.window), _size(scope.slide)
+    return f"{one} {of} the matches wholly inside a window of {size}, of which one begins every {slide}{by}"
+
+
+def _size(window: Window) -> str:
+    if window.events is not None:
+        return f"{window.events} events"
+    return f"{window.seconds:f} s" if window.seconds is not None else str(window.number)
+
 
 #: Gives the machine of a query that has a schema; it is made when it is asked for.
 Compiled = Callable[[], Machine]

@@ -1,6 +1,6 @@
 """The tables and keys of a pipeline file, as Pydantic models: what may be there, of which type, and what it is by default.
 
-What one key alone cannot tell (names that must be known, keys that go together) is in :mod:`stretto.pipelines.checks`.
+What one key alone cannot tell (names that must be known, keys that go together) is in :mod:`stretto.pipelines.load`.
 """
 
 from __future__ import annotations

@@ -4,12 +4,16 @@ An :class:`Afa` is a value: what :class:`stretto.AFA` builds, what the engine ru
 
 A fence (the paper's *f*) and a transfer (*g*) are typed expressions whose attributes are named ``e.price`` and ``r.count``, or a
 Python function ``(e, r)``.
+
+What arcs of an automaton look like as text.
+
+Which states of an AFA computations can reach, and from which they can get to output: what its graph alone says.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -146,3 +150,128 @@ class Afa:
         return {f"e.{name}": kind for name, kind in self.events.items()} | {
             f"r.{name}": kind for name, kind in self.register.items()
         }
+
+
+def shown(arc: Arc, register: Iterable[str]) -> str:
+    """Write an arc with its states, functions and the time in which it is valid, for a register with these fields.
+
+    >>> print(shown(Arc("a0", "q0", "q1", None, (p.Constant(3),), since=10), ["n"]))
+    q0 -> q1  a0  then n = 3  since 10
+    """
+    parts = [f"{arc.source} -> {arc.target}", arc.id, f"{_mark(arc)}{_said(arc, register)}".strip()]
+    if arc.since is not None:
+        parts.append(f"since {arc.since}")
+    if arc.until is not None:
+        parts.append(f"until {arc.until}")
+    return "  ".join(part for part in parts if part)
+
+
+def _said(arc: Arc, register: Iterable[str]) -> str:
+    fence, transfer = fence_text(arc), transfer_text(arc, register)
+    return "  ".join(
+        part for part in (f"when {fence}" if fence else "", f"then {transfer}" if transfer else "") if part
+    )
+
+
+def _mark(arc: Arc) -> str:
+    return {Kind.CONSUME: "", Kind.EPSILON: "ε ", Kind.IGNORE: "ignore "}[arc.kind]
+
+
+def fence_text(arc: Arc) -> str:
+    """Write the fence; nothing where it always holds."""
+    return "" if arc.when is None else str(arc.when)
+
+
+def transfer_text(arc: Arc, register: Iterable[str]) -> str:
+    """Write the transfer as assignments of the fields that it changes; nothing where it keeps all."""
+    if arc.then is None:
+        return ""
+    if isinstance(arc.then, UserFunction):
+        return str(arc.then)
+    changed = [
+        f"{p.Attribute(field)} = {_value(value)}"
+        for field, value in zip(register, arc.then, strict=True)
+        if value != Field(f"r.{field}")
+    ]
+    return ", ".join(changed)
+
+
+def _value(value: p.Operand) -> str:
+    """A value without brackets around the whole of it."""
+    return str(value)[1:-1] if isinstance(value, p.Arithmetic | p.Negative) else str(value)
+
+
+def reached(afa: Afa) -> set[str]:
+    """Find the states that a computation may be in after at least one event.
+
+    >>> from stretto.query.afa import Arc
+    >>> arcs = (Arc("a0", "q0", "q1"), Arc("a1", "q1", "q2", kind=Kind.EPSILON), Arc("a2", "q3", "q4"))
+    >>> sorted(reached(Afa({}, {}, (), "q0", arcs)))
+    ['q1', 'q2']
+    """
+    found = {(afa.start, False)}
+    waiting = [*found]
+    while waiting:
+        state, consumed = waiting.pop()
+        for arc in afa.arcs:
+            after = arc.target, consumed or arc.kind is not Kind.EPSILON
+            if arc.source == state and after not in found:
+                found.add(after)
+                waiting.append(after)
+    return {state for state, consumed in found if consumed}
+
+
+def beginning(afa: Afa, state: str | None = None) -> set[str]:
+    """Find the states in which a computation may be before its first event, or before the next one, from a state.
+
+    >>> from stretto.query.afa import Arc
+    >>> arcs = (Arc("a0", "q0", "q1", kind=Kind.EPSILON), Arc("a1", "q1", "q2"))
+    >>> sorted(beginning(Afa({}, {}, (), "q0", arcs)))
+    ['q0', 'q1']
+    """
+    first = afa.start if state is None else state
+    found, waiting = {first}, [first]
+    while waiting:
+        state = waiting.pop()
+        after = {arc.target for arc in afa.arcs if arc.source == state and arc.kind is Kind.EPSILON} - found
+        found |= after
+        waiting += after
+    return found
+
+
+def leading(afa: Afa, to: Collection[str]) -> set[str]:
+    """Find the states from which a path leads to one of some states, these included.
+
+    >>> from stretto.query.afa import Arc
+    >>> arcs = (Arc("a0", "q0", "q1"), Arc("a1", "q1", "q2"), Arc("a2", "q1", "q3"))
+    >>> sorted(leading(Afa({}, {}, (), "q0", arcs), ["q2"]))
+    ['q0', 'q1', 'q2']
+    """
+    found = set(to)
+    waiting = [*found]
+    while waiting:
+        state = waiting.pop()
+        before = {arc.source for arc in afa.arcs if arc.target == state} - found
+        found |= before
+        waiting += before
+    return found
+
+
+def steps_left(afa: Afa) -> dict[str, int]:
+    """Find how many events, at least, lead from each state to a final one; states from which nothing does are left out.
+
+    >>> from stretto.query.afa import Arc, Emit
+    >>> arcs = (Arc("a0", "q0", "q1"), Arc("a1", "q1", "q2"), Arc("a2", "q1", "q3"))
+    >>> sorted(steps_left(Afa({}, {}, (), "q0", arcs, {"q2": Emit.EVERY})).items())
+    [('q0', 2), ('q1', 1), ('q2', 0)]
+    """
+    found = dict.fromkeys(afa.finals, 0)
+    waiting = [*found]
+    while waiting:
+        state = waiting.pop(0)
+        for arc in afa.arcs:
+            steps = found[state] + (arc.kind is not Kind.EPSILON)
+            if arc.target == state and steps < found.get(arc.source, steps + 1):
+                found[arc.source] = steps
+                waiting.append(arc.source)
+    return found

@@ -15,7 +15,7 @@ from stretto.explaining.answer import Answer
 from stretto.languages.afa.builder import AFA
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query
-from stretto.matching.inspection.key_filter import as_in, named_keys
+from stretto.matching.inspection.state_tables import as_in, named_keys
 from stretto.matching.sql.compiled import SqlQuery
 from stretto.query.afa import Afa
 from stretto.query.passes.bind_rows import bind

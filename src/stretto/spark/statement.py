@@ -12,7 +12,7 @@ import pyarrow as pa
 from stretto.arguments import check_arguments
 from stretto.errors import DataError, QueryError
 from stretto.languages.sql import Clause, Rewritten, Statement, read_statement
-from stretto.matching.reorder.late_policy import check_late
+from stretto.matching.reorder.spans import check_late
 from stretto.matching.sql.compiled import SqlQuery
 from stretto.matching.sql.row_pattern_table import recognize
 from stretto.matching.sql.run import bound_to

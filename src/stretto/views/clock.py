@@ -1,11 +1,14 @@
-"""Times of a column: as numbers that can be drawn, as short text, and the marks of an axis."""
+"""Times of a column: as numbers that can be drawn, as short text, and the marks of an axis.
+
+What is written under an axis.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,7 +16,32 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from stretto.times import ticks_per_second
-from stretto.views.text import short
+from stretto.views.scene import Words
+from stretto.views.text import short, width
+
+_EDGE = 6  # pixels that are free at the borders of the picture, and between labels
+
+
+def labels(marks: Iterable[Mark], x: Callable[[float], float], y: float, wide: float) -> Iterator[Words]:
+    """Write the marks of an axis, but for those that would lie over the one before.
+
+    Parameters
+    ----------
+    marks
+        From left to right.
+    x
+        Where a value is.
+    y, wide
+        The base line of the labels, and the width of the picture.
+    """
+    free = float(_EDGE)
+    for mark in marks:
+        half = width(mark.label) / 2
+        place = min(max(x(mark.value), half + _EDGE), wide - half - _EDGE)
+        if place - half >= free:
+            free = place + half + _EDGE
+            yield Words(place, y, mark.label, "faint", "middle")
+
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY = 86_400

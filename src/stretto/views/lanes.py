@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from stretto.views.axis import labels
-from stretto.views.clock import Clock, share
+from stretto.views.clock import Clock, labels, share
 from stretto.views.columns import Event
 from stretto.views.scene import LANES, Box, Dot, Line, Scene, Shape, Words
 from stretto.views.text import clean, cut, width

@@ -17,11 +17,10 @@ from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.events import as_table
 from stretto.views.clock import Clock
-from stretto.views.columns import Columns, events_of, first_of, is_time, one_array, texts_of, worth_writing
+from stretto.views.columns import Columns, dated, events_of, first_of, is_time, one_array, texts_of, worth_writing
 from stretto.views.html import Cell
 from stretto.views.html import table as html_table
 from stretto.views.text import clean
-from stretto.views.units import dated
 from stretto.views.view import View
 
 #: So many characters are as wide as a line of text may be asked for.

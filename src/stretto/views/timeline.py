@@ -15,10 +15,20 @@ from stretto.column_types import with_fields
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table, require
 from stretto.views.clock import Clock
-from stretto.views.columns import Columns, Event, events_of, is_time, leaves, one_array, values_of, worth_writing
+from stretto.views.columns import (
+    Columns,
+    Event,
+    attribute_of,
+    dated,
+    events_of,
+    is_time,
+    leaves,
+    one_array,
+    values_of,
+    worth_writing,
+)
 from stretto.views.lanes import Block, Held, Lane, picture, text
 from stretto.views.text import cut, short
-from stretto.views.units import attribute_of, dated
 from stretto.views.view import View
 
 #: Matches in a picture, events of a lane that are drawn one by one (more are a band), and characters of a label.

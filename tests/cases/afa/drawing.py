@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stretto.query import afa_paths
-from stretto.query.afa import Afa, Arc, Emit, Kind, UserFunction
+from stretto.query.afa import Afa, Arc, Emit, Kind, UserFunction, reached
 from tests.cases.afa.values import fence, transfer
 from tests.cases.choices import Seeded
 from tests.reference.afa import (
@@ -705,4 +704,4 @@ class _Log:
 def _can_match(ways: Sequence[Way], finals: Mapping[str, Emit]) -> bool:
     """Whether a path with an event leads from q0 to a final state."""
     arcs = tuple(Arc(way.id, way.source, way.target, kind=way.kind) for way in ways)
-    return not finals.keys().isdisjoint(afa_paths.reached(Afa({}, {}, (), "q0", arcs)))
+    return not finals.keys().isdisjoint(reached(Afa({}, {}, (), "q0", arcs)))

@@ -23,7 +23,7 @@ from stretto.matching.pattern_set import compile as compiling
 from stretto.matching.pattern_set import compiled_pattern as parts
 from stretto.matching.pattern_set import event_routing as handing
 from stretto.matching.pattern_set import predicate_index as index
-from stretto.matching.pattern_set import shared_keys
+from stretto.matching.pattern_set import shared_predicates
 from stretto.matching.pattern_set import shared_predicates as shared
 from stretto.matching.pattern_set.afa_run import AfaRun
 from tests.cases import agree
@@ -91,7 +91,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handing, "CELLS", 1)
     monkeypatch.setattr(shared, "_SHARED", parts.Latest(32))
     monkeypatch.setattr(shared, "_SEGMENTS", parts.Latest(64))
-    monkeypatch.setattr(shared_keys, "MOST", 1)
+    monkeypatch.setattr(shared_predicates, "MOST", 1)
     monkeypatch.setattr(shared, "PAIRS", 1)
     monkeypatch.setattr(shared, "GROWTH", 0)
     monkeypatch.setattr(shared, "EVENTS", 1)
@@ -1133,7 +1133,7 @@ def test_a_pattern_with_many_conditions(count: int) -> None:
 @pytest.mark.parametrize("keys", [20, 3000])
 def test_keys_are_numbered_once_for_all_patterns(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few keys and more than are numbered together; idle ones are forgotten and come back."""
-    monkeypatch.setattr(shared_keys, "MOST", 200)
+    monkeypatch.setattr(shared_predicates, "MOST", 200)
     monkeypatch.setattr("stretto.engines.shared.intake.SWEEP_AT_LEAST", 50)
     monkeypatch.setattr("stretto.matching.pattern_set.executor.CHUNK", 500)
     rng = np.random.default_rng(keys)

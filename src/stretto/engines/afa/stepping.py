@@ -1,9 +1,17 @@
-"""The steps of the AFA operator: calls of its kernel, room for what it makes, and its output."""
+"""The steps of the AFA operator: calls of its kernel, room for what it makes, and its output.
+
+The rows that the kernel writes as matches.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from stretto import _jit
 from stretto.array_types import I64
@@ -11,15 +19,44 @@ from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
 from stretto.engines.afa.cleaning import sweep
 from stretto.engines.afa.faults import error_at
-from stretto.engines.afa.giving import given, order_of
 from stretto.engines.afa.intake import AfaIntake
 from stretto.engines.afa.kernels import advance
+from stretto.engines.afa.names import Names
 from stretto.engines.afa.structure import Batch, Memory
 from stretto.engines.afa.trails import lengths, spell
 from stretto.engines.api import Matches, Outputs
 from stretto.errors import LimitError, StrettoError
 from stretto.query.typing import kind_of
 from stretto.times import BEFORE_ALL, as_times
+
+
+def given(rows: I64, offset: I64, position: I64, labels: I64 | None = None) -> Matches:
+    """Rows with the events that they hold, and which variables hold these; ``start`` or ``end`` −1: the end of a window."""
+    mark = np.zeros(0, np.int32) if labels is None else labels.astype(np.int32)
+    return Matches(rows[:, s.FROM], rows[:, s.TO], offset, position, mark, rows[:, s.SIGN].astype(np.int8))
+
+
+def order_of(rows: I64, register: Mapping[str, pa.DataType], names: Names) -> I64 | None:
+    """The order of rows that differ in their registers only: the kernel orders strings by their numbers. ``None``: as they are."""
+    kinds = [kind_of(kind) for kind in register.values()]
+    if "string" not in kinds or len(rows) < 2:
+        return None
+    told = [s.STEP, s.SIGN, s.PART, s.FROM, s.TO]
+    same = (rows[1:, told] == rows[:-1, told]).all(axis=1)
+    if not same.any():
+        return None
+    group = np.concatenate(([0], np.cumsum(~same)))
+    keys: list[NDArray[Any]] = []
+    for at, kind in enumerate(kinds):
+        words = np.ascontiguousarray(rows[:, s.FIELDS + at])
+        if kind == "string":
+            distinct, place = np.unique(words, return_inverse=True)
+            ranks = np.empty(distinct.size, np.int64)
+            ranks[np.asarray(pc.sort_indices(names.strings(distinct)))] = np.arange(distinct.size)
+            words = ranks[place]
+        keys.append(words.view(np.float64) if kind == "float" else words)
+    return np.lexsort([*reversed(keys), group])
+
 
 #: A sweep visits all partitions: not before the state has grown by as much since the last one.
 SWEEP_AT_LEAST = 1 << 12

@@ -17,9 +17,7 @@ from stretto.events import Schema
 from stretto.languages.afa import Scope, read_fence, read_function, read_transfer, read_window
 from stretto.languages.afa.elements import Step, Steps, positions_of
 from stretto.languages.afa.scope import clock_of
-from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer
-from stretto.query.afa_paths import leading, reached
-from stretto.query.afa_text import shown
+from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer, leading, reached, shown
 from stretto.query.passes.bind import check_keys
 from stretto.query.typing import kind_of
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 from stretto.errors import QueryError, Span
 from stretto.languages.match_recognize import parse
-from stretto.languages.sql.rewriting import Part, Rewritten
 from stretto.languages.sql.tokens import Token, tokens
-from stretto.languages.sql.windows import is_window, read_window
+from stretto.languages.sql.windows import Part, Rewritten, is_window, read_window
 from stretto.query.row_pattern import RowQuery
 
 #: Tables before which an operand begins.

@@ -11,8 +11,7 @@ from stretto.errors import QueryError
 from stretto.matching.empty_result.unsatisfied import Looked, pieces, read, smallest
 from stretto.matching.input.files import Source
 from stretto.query import predicate as p
-from stretto.query.afa import Afa, Arc
-from stretto.query.afa_paths import reached
+from stretto.query.afa import Afa, Arc, reached
 from stretto.query.plan import Conjunct
 from stretto.query.typing import typed
 

@@ -87,8 +87,8 @@ def executor_for(query: str | Query | AFA | Afa, schema: Any, options: Mapping[s
 
         return SpeculativeExecutor(compiled, schema, reading, **given)
     if ahead:
-        from stretto.matching.executors.lowered_to_afa import Lowering
         from stretto.matching.executors.retracting import RetractingExecutor
+        from stretto.matching.executors.speculative_aggregates import Lowering
 
         told: dict[str, Any] = {"time": reading.time, "sequence": reading.sequence, "sign": reading.sign}
         return RetractingExecutor(Lowering(compiled, schema, reading), **told, **given)

@@ -33,7 +33,6 @@ from stretto.matching.executors.ordered import OrderedExecutor
 from stretto.matching.executors.rollback import Retries
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.stream_union import are_streams, merged
-from stretto.matching.inspection.key_filter import has_key, named_keys
 from stretto.matching.inspection.partial_matches import (
     LOOKED_AT,
     Partial,
@@ -43,7 +42,15 @@ from stretto.matching.inspection.partial_matches import (
     refused,
     unsorted,
 )
-from stretto.matching.inspection.state_tables import check_columns, check_most, counted, plain, summary
+from stretto.matching.inspection.state_tables import (
+    check_columns,
+    check_most,
+    counted,
+    has_key,
+    named_keys,
+    plain,
+    summary,
+)
 from stretto.matching.lifecycle import Life
 from stretto.matching.meaning import check_same, options_differ
 from stretto.matching.output.listing import Listing

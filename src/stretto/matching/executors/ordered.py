@@ -17,7 +17,7 @@ from stretto.matching.executors.base import Executor
 from stretto.matching.lifecycle import Life
 from stretto.matching.output.memory_budget import Meter
 from stretto.matching.reorder import Cleanse, Released, check_span
-from stretto.matching.reorder.late_policy import check_late
+from stretto.matching.reorder.spans import check_late
 from stretto.times import FOREVER, check_clock
 
 

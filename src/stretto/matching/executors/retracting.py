@@ -29,7 +29,7 @@ from stretto.matching.compiled import Query, read
 from stretto.matching.executors.arc_stream import ArcChanges
 from stretto.matching.executors.arc_updates import Arcs
 from stretto.matching.executors.base import Executor
-from stretto.matching.executors.lowered_to_afa import Lowering
+from stretto.matching.executors.speculative_aggregates import Lowering
 from stretto.matching.inspection.partial_matches import answered, late_words, refused, unsorted
 from stretto.matching.inspection.partial_matches_afa import of_automaton
 from stretto.matching.inspection.state_tables import check_columns, check_most, counted, plain, summary
@@ -38,10 +38,9 @@ from stretto.matching.meaning import check_same
 from stretto.matching.output.changelog import MatchLayout, OutputLayout, SignedLayout, free_name
 from stretto.matching.output.match_table import CHUNK
 from stretto.matching.reorder import Cleanse, Released, check_span
-from stretto.matching.reorder.late_policy import check_late
 from stretto.matching.reorder.operator import together
-from stretto.query.afa import Afa, Arc
-from stretto.query.afa_text import shown
+from stretto.matching.reorder.spans import check_late
+from stretto.query.afa import Afa, Arc, shown
 from stretto.query.predicate import Predicate, attributes
 from stretto.times import FOREVER, as_times, check_clock, tick_of, ticks, width
 

@@ -8,10 +8,8 @@ import numpy as np
 
 from stretto.engines.afa.runner import AfaRunner, UnderWay
 from stretto.explaining.answer import NearMiss, Reason
-from stretto.matching.inspection.key_filter import has_key, named_keys
-from stretto.query.afa import Afa, Kind
-from stretto.query.afa_paths import beginning, steps_left
-from stretto.query.afa_text import fence_text
+from stretto.matching.inspection.state_tables import has_key, named_keys
+from stretto.query.afa import Afa, Kind, beginning, fence_text, steps_left
 from stretto.query.constraints.afa import named
 from stretto.times import FOREVER
 

@@ -30,10 +30,9 @@ from stretto.frame import Section
 from stretto.languages.afa.written import write_afa
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, WholeEvents
 from stretto.matching.pattern_set.event_routing import RoutedEvents
-from stretto.matching.pattern_set.shared_keys import SharedKeys
+from stretto.matching.pattern_set.shared_predicates import SharedKeys
 from stretto.query import predicate as p
-from stretto.query.afa import Afa, Arc, UserFunction
-from stretto.query.afa_text import shown
+from stretto.query.afa import Afa, Arc, UserFunction, shown
 from stretto.query.typing import UNITS
 from stretto.times import DAY, PER_SECOND, ticks_in, width
 
@@ -255,7 +254,7 @@ class AfaRun(AroundRun):
         measures: Mapping[str, NDArray[Any]],
         shared: SharedKeys | None,
     ) -> Iterator[Matches]:
-        """All events come here, as in :class:`~stretto.matching.pattern_set.dedicated_tecs_run.TecsRun`; the run numbers its keys."""
+        """All events come here, as in :class:`~stretto.matching.pattern_set.dedicated_run.TecsRun`; the run numbers its keys."""
         self.run.rows = first
         self._visited += batch.num_rows
         mine = self._part.conformed(pa.Table.from_batches([batch.select(self._columns)])).combine_chunks()

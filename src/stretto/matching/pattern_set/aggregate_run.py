@@ -21,7 +21,7 @@ from stretto.matching.pattern_set.dedicated_run import OtherRun
 from stretto.matching.pattern_set.event_routing import RoutedEvents
 from stretto.matching.pattern_set.result_table import joined, sliced
 from stretto.matching.pattern_set.shared_aggregate_run import CompiledAggregates, several
-from stretto.matching.pattern_set.shared_keys import SharedKeys
+from stretto.matching.pattern_set.shared_predicates import SharedKeys
 from stretto.query.totals import Extent
 
 

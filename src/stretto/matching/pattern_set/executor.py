@@ -24,8 +24,7 @@ from stretto.matching.pattern_set.aggregate_run import AddingRun, SeveralRun
 from stretto.matching.pattern_set.batch_validation import Checked, Numbers
 from stretto.matching.pattern_set.changes import Instant
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, CompiledQuery
-from stretto.matching.pattern_set.dedicated_run import OtherRun
-from stretto.matching.pattern_set.dedicated_tecs_run import TecsRun, own_visits
+from stretto.matching.pattern_set.dedicated_run import OtherRun, TecsRun, own_visits
 from stretto.matching.pattern_set.event_history import Kept
 from stretto.matching.pattern_set.event_routing import RoutedEvents
 from stretto.matching.pattern_set.limits import Limits, Options
@@ -34,8 +33,8 @@ from stretto.matching.pattern_set.prefix_sharing import Lead
 from stretto.matching.pattern_set.result_table import BLOCK, Results, in_order
 from stretto.matching.pattern_set.row_pattern_run import ClauseRun, CompiledRowPattern
 from stretto.matching.pattern_set.shared_aggregate_run import CompiledAggregates, several
-from stretto.matching.pattern_set.shared_keys import SharedKeys
 from stretto.matching.pattern_set.shared_nfab_run import AlikeRun
+from stretto.matching.pattern_set.shared_predicates import SharedKeys
 from stretto.matching.pattern_set.shared_tecs_run import JointRun
 from stretto.matching.pattern_set.snapshot import MOST_SLOTS, together
 from stretto.matching.pattern_set.snapshot import apart as sections_of

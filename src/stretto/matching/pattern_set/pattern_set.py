@@ -48,7 +48,7 @@ from stretto.matching.pattern_set.result_table import Results
 from stretto.matching.pattern_set.row_pattern_run import CompiledRowPattern
 from stretto.matching.pattern_set.state_table import PATTERN, held_by
 from stretto.matching.pattern_set.versions import Number, Version
-from stretto.matching.reorder.late_policy import check_late
+from stretto.matching.reorder.spans import check_late
 from stretto.query.afa import Afa
 from stretto.query.passes.bind import check_roles, measure, with_types_at
 from stretto.query.passes.bind_totals import BoundTotals

@@ -26,7 +26,7 @@ from stretto.frame import Section
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, WholeEvents
 from stretto.matching.pattern_set.event_routing import RoutedEvents
 from stretto.matching.pattern_set.result_table import as_map
-from stretto.matching.pattern_set.shared_keys import SharedKeys
+from stretto.matching.pattern_set.shared_predicates import SharedKeys
 from stretto.matching.pattern_set.throttle import WHENEVER
 from stretto.query.passes.bind_rows import bind
 from stretto.query.row_pattern import AfterMatch, BoundRows, OrderItem, RowQuery, RowsPerMatch
@@ -187,7 +187,7 @@ class ClauseRun:
         measures: Mapping[str, NDArray[Any]],
         shared: SharedKeys | None,
     ) -> Iterator[Matches]:
-        """All events come here, as in :class:`~stretto.matching.pattern_set.dedicated_tecs_run.TecsRun`; it yields final matches."""
+        """All events come here, as in :class:`~stretto.matching.pattern_set.dedicated_run.TecsRun`; it yields final matches."""
         self._visited += batch.num_rows
         table = pa.Table.from_batches([batch.select(self._part.columns_read)])
         table = table.append_column(PLACE, pa.array(np.arange(first, first + batch.num_rows)))

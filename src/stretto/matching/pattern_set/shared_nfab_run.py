@@ -31,7 +31,7 @@ from stretto.frame import Section
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, CompiledQuery
 from stretto.matching.pattern_set.dedicated_run import PLACES, OtherRun
 from stretto.matching.pattern_set.prefix_sharing import Lead
-from stretto.matching.pattern_set.shared_keys import HALF, renewed
+from stretto.matching.pattern_set.shared_predicates import HALF, renewed
 from stretto.matching.pattern_set.snapshot import MOST_SLOTS
 
 #: No pair has such a number.

@@ -34,7 +34,7 @@ from stretto.engines.tecs.runner import renumbered
 from stretto.frame import Section
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern
 from stretto.matching.pattern_set.prefix_sharing import Lead
-from stretto.matching.pattern_set.shared_keys import HALF, renewed
+from stretto.matching.pattern_set.shared_predicates import HALF, renewed
 from stretto.query.query import Consume
 
 

@@ -17,8 +17,7 @@ from stretto.events import Schema
 from stretto.matching.pattern_set.afa_run import AfaRun
 from stretto.matching.pattern_set.changes import Instant
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, CompiledQuery
-from stretto.matching.pattern_set.dedicated_run import OtherRun
-from stretto.matching.pattern_set.dedicated_tecs_run import TecsRun
+from stretto.matching.pattern_set.dedicated_run import OtherRun, TecsRun
 from stretto.matching.pattern_set.event_routing import grouped
 from stretto.matching.pattern_set.predicate_index_kernel import Owners
 from stretto.matching.pattern_set.prefix_sharing import Lead

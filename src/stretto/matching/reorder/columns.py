@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stretto.array_types import I64, Bits
-from stretto.columns.measured import values_of
-from stretto.columns.roles import integers
+from stretto.columns.measured import integers, values_of
 from stretto.errors import OptionError
 from stretto.events import require
 from stretto.matching.reorder.runs import Run

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from stretto.arguments import check_arguments
 from stretto.array_types import I64, Bits
 from stretto.column_types import field_types, wider, with_fields
-from stretto.columns.roles import signs
+from stretto.columns.measured import signs
 from stretto.errors import DataError, OptionError, SnapshotError, StrettoError
 from stretto.events import BEFORE, Schema, as_table, conform
 from stretto.frame import Section, reading
 from stretto.matching.lifecycle import one_thread
 from stretto.matching.reorder.columns import Columns
-from stretto.matching.reorder.late_policy import check_late
 from stretto.matching.reorder.runs import Released, Run, one_batch, segments
-from stretto.matching.reorder.spans import check_span, span
+from stretto.matching.reorder.spans import check_late, check_span, span
 from stretto.matching.reorder.waiting import Buffer
 from stretto.times import BEFORE_ALL, as_times
 

@@ -13,6 +13,16 @@ from stretto.errors import OptionError, QueryError
 from stretto.languages.afa import read_window
 from stretto.times import MOST, ticks_in
 
+#: What may become of late events.
+LATE = ("error", "drop", "side")
+
+
+def check_late(late: str, allowed: tuple[str, ...] = LATE) -> None:
+    """Raise an :class:`OptionError` unless ``late`` says what becomes of late events."""
+    if late not in allowed:
+        raise OptionError(f"late={late!r}: expected {' or '.join(map(repr, allowed))}")
+
+
 #: Spans beyond this cannot be added to times in 64 bits.
 LONGEST = MOST - 1
 

@@ -2,28 +2,84 @@
 
 Columns whose types nobody has said get such as fit what the rule asks of them. So what stops a rule whatever its events look like
 is told where it is read, and what depends on their columns where it meets them.
+
+Rules that are automata and clauses of SQL: texts, which are read in full once the types of events are known.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from stretto.errors import QueryError, StrettoError
 from stretto.events import Schema
+from stretto.explaining.rows import explain_clause
 from stretto.languages.afa.written import read_keys
 from stretto.matching.compiled import Query
 from stretto.matching.executors.row_pattern import read_clause
 from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.matching.pattern_set.with_metadata import EVERY, UNTIL, AnnotatedPatternSet
 from stretto.pipelines.rules import model
-from stretto.pipelines.rules.texts import AutomatonText, ClauseText
 from stretto.query import predicate as p
 from stretto.query.row_pattern import Aggregated, Navigation
+
+
+@dataclass(frozen=True)
+class AutomatonText:
+    """The text of an automaton, in the place of a query.
+
+    Parameters
+    ----------
+    text
+        TOML or JSON (:func:`stretto.read_afa`).
+
+    Raises
+    ------
+    OptionError
+        It is neither, or has a key that automata have not. What is wrong with its arcs shows when it meets events.
+    """
+
+    text: str
+    language: ClassVar = "afa"
+
+    def __post_init__(self) -> None:
+        read_keys(self.text)
+
+    def explain(self) -> str:
+        """What it says."""
+        return f"{self.text.strip()}\n"
+
+
+@dataclass(frozen=True)
+class ClauseText:
+    """The text of a ``MATCH_RECOGNIZE`` clause, in the place of a query.
+
+    Parameters
+    ----------
+    text
+        The clause, or ``SELECT * FROM`` a table with it.
+
+    Raises
+    ------
+    QueryError
+        It is none. What is wrong with its columns shows when it meets events.
+    """
+
+    text: str
+    language: ClassVar = "sql"
+
+    def __post_init__(self) -> None:
+        read_clause(self.text)
+
+    def explain(self) -> str:
+        """What it says."""
+        return explain_clause(read_clause(self.text), None)
+
 
 #: A time and a stream where nobody has named the columns; users have other names.
 TIME, STREAM = "\0time", "\0stream"

@@ -33,7 +33,7 @@ from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import model
-from stretto.pipelines.rules.texts import AutomatonText, ClauseText
+from stretto.pipelines.rules.fitting import AutomatonText, ClauseText
 
 #: What matches show of their rules.
 SHOWN = ("severity", "title")

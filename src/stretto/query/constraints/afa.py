@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stretto.query import predicate as p
-from stretto.query.afa import Afa, Arc, Emit, UserFunction
+from stretto.query.afa import Afa, Arc, Emit, UserFunction, leading
 from stretto.query.afa import Kind as Sort
-from stretto.query.afa_paths import leading
 from stretto.query.constraints.model import Constraint, Kind, Step, span_of
 
 #: Final states of which each is asked by itself.
