@@ -30,7 +30,7 @@ from stretto.engines.shared.moving import with_moving
 from stretto.errors import OptionError
 from stretto.events import Schema, as_table, require
 from stretto.explaining.answer import Answer, NearMiss, Reason
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query, roles
 from stretto.matching.executors.row_pattern import read_clause
@@ -239,7 +239,7 @@ def _time_of(
     if isinstance(query, SqlQuery) or (isinstance(query, str) and has_clause(query)):
         order = bind(clause_of(query, time_unit), table.schema).parsed.order_by
         time = order[0].column if order else None
-    elif not isinstance(query, AFA | Afa):
+    elif not is_afa(query):
         time = compile_query(query, language=language).roles(None, time, None, None)[1]
     if time is None:
         raise OptionError("disorder= is about the column of time: name it, time='…', or ORDER BY in a clause")
@@ -264,7 +264,7 @@ def _answer(  # noqa: PLR0913 - the arguments of why_not
     language: str | None,
 ) -> Answer:
     """The answer over the events that are not late."""
-    if isinstance(query, AFA | Afa):
+    if is_afa(query):
         refuse_said("an automaton", {"stream": stream, "time_unit": time_unit, "language": language})
         found = afa_events_of(query.frozen, events, key, between, time, sequence, late)
         tried = AfaTrial(found, _position(event, found.table.num_rows, found.rows))

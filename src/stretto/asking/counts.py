@@ -19,7 +19,7 @@ from stretto.asking.trying import Events, Number, Trial
 from stretto.errors import OptionError
 from stretto.explaining.afa import explain_afa
 from stretto.explaining.dot import Drawing, Stage, about, draw_stages
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query
 from stretto.matching.empty_result.automata import unmet_arcs
@@ -178,7 +178,7 @@ def explain(
                1. A: 1 event
                2. B AS b: 2 events; by itself: 1; up to here: 1; in the window: 0
     """
-    if isinstance(query, AFA | Afa):
+    if is_afa(query):
         refuse_said("an automaton", {"stream": stream, "time_unit": time_unit, "language": language})
         asked = afa_events_of(query.frozen, events, key, between, time, sequence)
         unmet = unmet_arcs(asked.afa, asked.table)

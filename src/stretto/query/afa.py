@@ -126,6 +126,10 @@ class Afa:
         """Itself: what :class:`stretto.AFA` gives when it is complete."""
         return self
 
+    def by_groups(self, keys: Mapping[str, pa.DataType]) -> Afa:
+        """The automaton over events of groups: partitioned by their keys as well."""
+        return replace(self, events={**self.events, **keys}, partition_by=(*self.partition_by, *keys))
+
     @property
     def states(self) -> tuple[str, ...]:
         """All states in the order of their first mention; the start state is the first."""

@@ -5,13 +5,13 @@ EQL relates events by keys and time only. Its sequences are not those of SASE+: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
-from stretto.errors import Span
+from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
 from stretto.query.plan import Key
 from stretto.query.query import AnyQuery
@@ -122,6 +122,20 @@ class EqlQuery(AnyQuery):
     streams: ClassVar[tuple[str, ...]] = ("",)
     words: ClassVar[Mapping[str, str]] = {"partition_by": "key"}
     within: ClassVar[str] = "maxspan"
+    no_sets: ClassVar[str] = (
+        "sets of matches are for SASE+ queries; an event completes one match of EQL at most: use match()"
+    )
+    no_partial_matches: ClassVar[str] = (
+        "partial_matches() is not there for EQL: why_not() shows what is under way of a sequence, and held() counts it"
+    )
+    not_followed: ClassVar[str] = "and a sample or a join has none"
+
+    def by_groups(self, keys: Iterable[str]) -> Self:
+        raise OptionError("a query of EQL has its own keys, and does not run by groups")
+
+    @property
+    def followed(self) -> bool:
+        return self.mode is Mode.SEQUENCE
 
     @property
     def whole(self) -> tuple[Step, ...]:

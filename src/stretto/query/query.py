@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
@@ -122,6 +122,9 @@ class AnyQuery:
     within: ClassVar[str] = "WITHIN"  #: the word that begins a window
     fewer: ClassVar[str] = ""  #: what has fewer matches than iterations that skip, and what counts them
     words: ClassVar[Mapping[str, str]] = {}  #: what fields are called that have another name than in CEQL
+    no_sets: ClassVar[str] = ""  #: why its matches are not handed over as sets
+    no_partial_matches: ClassVar[str] = ""  #: why a matcher does not list its partial matches
+    not_followed: ClassVar[str] = "if it is made with timeouts=True"  #: of which matchers ``why_not`` tells
 
     if TYPE_CHECKING:  # what each language has as a field or as a property
 
@@ -166,6 +169,11 @@ class AnyQuery:
         return []
 
     @property
+    def followed(self) -> bool:
+        """Whether its engine knows which partial matches may go on, without timeouts, too."""
+        return False
+
+    @property
     def told_keys(self) -> tuple[str, ...]:
         """The attributes beside ``partition_by`` that tell the key at the last event of a match."""
         return ()
@@ -181,6 +189,18 @@ class AnyQuery:
         return tuple(
             one.attribute for one in (self.window, *self.spans) if one is not None and one.attribute is not None
         )
+
+    def by_groups(self, keys: Iterable[str]) -> Self:
+        """The query over groups of events that come one by one: partitioned by their keys as well.
+
+        Raises
+        ------
+        OptionError
+            It asks something of the events of all groups together.
+        """
+        # Compiled queries are known by their text.
+        text = f"{self.text}\n-- by {', '.join(keys)}"
+        return replace(self, text=text, partition_by=(*self.partition_by, *keys), partition_spans=())
 
     @cached_property
     def read(self) -> tuple[str, ...]:
@@ -221,6 +241,16 @@ class ParsedQuery(AnyQuery):
     language: str = field(default="ceql", kw_only=True)
     any_stream: ClassVar[bool] = False
     fewer: ClassVar[str] = "LIMIT n, or SELECT NEXT, LAST or MAX, has fewer; output='summary' counts them"
+    no_sets: ClassVar[str] = (
+        "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
+    )
+
+    def by_groups(self, keys: Iterable[str]) -> Self:
+        if self.consume is not Consume.ANY:
+            return super().by_groups(keys)
+        if self.partition_by:
+            raise OptionError("CONSUME BY ANY goes over partitions, which by groups it must not: CONSUME BY PARTITION")
+        return replace(super().by_groups(keys), consume=Consume.PARTITION)
 
     @property
     def skipping_loops(self) -> list[str]:

@@ -12,12 +12,12 @@ means. So typing and evaluation are those of conditions over one event: a run wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from stretto.errors import Span
+from stretto.errors import OptionError, Span
 from stretto.query import predicate as p
 from stretto.query.moving import MovingAggregate
 from stretto.query.query import AnyQuery
@@ -370,6 +370,16 @@ class SaseQuery(AnyQuery):
         "LIMIT n or skip_till_next_match has fewer; "
         "output='summary' counts them, stretto.match_sets() hands them over unlisted"
     )
+
+    def by_groups(self, keys: Iterable[str]) -> Self:
+        if self.selection is not Selection.STRICT:
+            return super().by_groups(keys)
+        if self.partition_by:
+            raise OptionError(
+                "strict contiguity counts all events of the stream, and by groups there are only those of the group; "
+                "write partition_contiguity"
+            )
+        return replace(super().by_groups(keys), selection=Selection.PARTITION)
 
     @property
     def equality(self) -> str:

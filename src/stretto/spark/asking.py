@@ -12,7 +12,7 @@ from stretto.asking.call import why_not as ask
 from stretto.errors import LimitError, OptionError
 from stretto.events import require
 from stretto.explaining.answer import Answer
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.inspection.state_tables import as_in, named_keys
@@ -160,7 +160,7 @@ def _asked(
         if name is not None:
             require(df.columns, name, role)
     order = [(name, "ascending") for name in dict.fromkeys([time, sequence or time])]
-    if isinstance(query, AFA | Afa):
+    if is_afa(query):
         return _Asked(query, named_keys(query.frozen.partition_by, key, df.columns), order, automaton=True)
     compiled = compile_query(query, language=language)
     return _Asked(compiled, keys_of(compiled, key, df.columns), order)

@@ -17,7 +17,7 @@ from stretto.budget import Budget
 from stretto.engines.select import NO_VALUATIONS
 from stretto.errors import OptionError
 from stretto.events import Schema, require
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.compiled import roles as roles_of
 from stretto.matching.executors.base import Reading
@@ -189,7 +189,7 @@ def match(  # noqa: PLR0913 - the options that users have
     >>> found.select("k", "start_time", "end_time", "b.t").collect()
     [Row(k='x', start_time=1, end_time=2, t=[2])]
     """
-    if isinstance(df, str | Query | AFA | Afa):
+    if isinstance(df, str | Query) or is_afa(df):
         raise OptionError("on Spark the DataFrame comes first, and then the query: match(df, query)")
     if unknown:
         raise not_taken(unknown)
@@ -206,7 +206,7 @@ def match(  # noqa: PLR0913 - the options that users have
         return automata.match(automaton, continuous, partitions)
     others = {name: value for name, value in of_automata.items() if value}
     refuse(others, automata.OWN, "AFAs, and this is a query")
-    assert not isinstance(query, AFA | Afa)
+    assert not is_afa(query)
     prepared = prepare(df, query, **shared, **of_queries, continuous=continuous)
     if prepared.events.isStreaming:
         return streaming.match(prepared, continuous)
@@ -224,7 +224,7 @@ def not_taken(given: dict[str, Any], call: str = "match") -> Exception:
 
 def is_automaton(query: Any, language: str | None) -> bool:
     """Whether a call is of an automaton."""
-    return isinstance(query, AFA | Afa) or language == AUTOMATON
+    return is_afa(query) or language == AUTOMATON
 
 
 def prepare(  # noqa: PLR0913 - the options that users have

@@ -14,7 +14,7 @@ from stretto.arguments import check_arguments
 from stretto.errors import OptionError
 from stretto.events import require
 from stretto.frame import arrow_table
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.matching.compiled import Query
 from stretto.matching.executors.base import Reading
 from stretto.matching.pattern_set.afa_run import LANGUAGE, text_of
@@ -259,7 +259,7 @@ def _known(patterns: Any, changes: DataFrame | None, kind: pa.DataType, shown: S
 
 def _plain(change: Change) -> dict[str, Any]:
     query, language = None if change.query is None else str(change.query), change.language
-    if isinstance(change.query, AFA | Afa):
+    if is_afa(change.query):
         query, language = _written(change.id, change.query.frozen), LANGUAGE
     if isinstance(change.query, Query):
         language = change.query.language

@@ -7,7 +7,7 @@ events wait for the definite punctuation, which is why a loop cannot hold a matc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,12 @@ from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import OptionError
 from stretto.events import Schema
 from stretto.frame import Section
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import is_afa
 from stretto.languages.afa.written import read_afa, write_afa
 from stretto.matching.api.matcher import Matcher
 from stretto.matching.compiled import Query, compile_query
 from stretto.query.afa import Afa, UserFunction
-from stretto.query.eql import EqlQuery
-from stretto.query.query import Consume, refuse_joined
-from stretto.query.sase import SaseQuery, Selection
+from stretto.query.query import refuse_joined
 from stretto.times import FOREVER
 
 #: Columns of a matcher's result that say where a match lies, not what it is.
@@ -57,16 +55,14 @@ def recognize(stream: S, pattern: Any, **options: Any) -> S:
 
 def _recognized(node: Node, pattern: Any, options: Mapping[str, Any]) -> Recognize:
     """The node of a matcher over a stream of events."""
-    own = {"time", "sign", "schema", "output"} | (
-        set() if isinstance(pattern, AFA | Afa) else {"disorder", "speculation"}
-    )
+    own = {"time", "sign", "schema", "output"} | (set() if is_afa(pattern) else {"disorder", "speculation"})
     given = own & set(options)
     if given:
         raise OptionError(f"recognize() sets {', '.join(sorted(given))} itself: events come with vs as their time")
     taken = {"sign", "start_time", "end_time"} & set(node.schema)
     if taken:
         raise OptionError(f"column '{min(taken)}' has the name of one that a matcher gives; rename() it")
-    if isinstance(pattern, AFA | Afa):
+    if is_afa(pattern):
         frozen: Afa | Query = pattern.frozen
     else:
         frozen = compile_query(pattern, schema=_roles(node, options))
@@ -138,33 +134,11 @@ class Recognize(Unary):
     def _partitioned(self, keys: Mapping[str, pa.DataType]) -> Query | Afa:
         """The matcher's query or automaton, partitioned by the key as well."""
         if isinstance(self.pattern, Afa):
-            events, by = {**self.pattern.events, **keys}, (*self.pattern.partition_by, *keys)
-            return replace(self.pattern, events=events, partition_by=by)
-        own = self.pattern.parsed
-        # Compiled queries are known by their text.
-        text = f"{own.text}\n-- by {', '.join(keys)}"
-        if isinstance(own, EqlQuery):
-            raise OptionError(f"{self.label}: a query of EQL has its own keys, and does not run by groups")
-        if isinstance(own, SaseQuery):
-            if own.selection is Selection.STRICT and own.partition_by:
-                raise OptionError(
-                    f"{self.label}: strict contiguity counts all events of the stream, and by groups there are only those of the "
-                    "group; write partition_contiguity"
-                )
-            selection = Selection.PARTITION if own.selection is Selection.STRICT else own.selection
-            return Query(
-                replace(
-                    own, text=text, selection=selection, partition_by=(*own.partition_by, *keys), partition_spans=()
-                )
-            )
-        if own.consume is Consume.ANY and own.partition_by:
-            raise OptionError(
-                f"{self.label}: CONSUME BY ANY goes over partitions, which by groups it must not: CONSUME BY PARTITION"
-            )
-        consume = Consume.PARTITION if own.consume is Consume.ANY else own.consume
-        return Query(
-            replace(own, text=text, consume=consume, partition_by=(*own.partition_by, *keys), partition_spans=())
-        )
+            return self.pattern.by_groups(keys)
+        try:
+            return Query(self.pattern.parsed.by_groups(keys))
+        except OptionError as error:
+            raise OptionError(f"{self.label}: {error}") from None
 
 
 def _roles(node: Node, options: Mapping[str, Any]) -> Schema:

@@ -6,7 +6,7 @@ import datetime as dt
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,6 +20,9 @@ from stretto.languages.afa.scope import clock_of
 from stretto.query.afa import Afa, Arc, Emit, Fence, Kind, Transfer, leading, reached, shown
 from stretto.query.passes.bind import check_keys
 from stretto.query.typing import kind_of
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 When = str | Callable[[Any, Any], Any] | None
 Then = str | Mapping[str, Any] | Callable[[Any, Any], Any] | None
@@ -617,3 +620,8 @@ def _keys(given: str | Iterable[str], known: Mapping[str, pa.DataType]) -> tuple
     except QueryError as error:
         raise OptionError(f"partition_by: {error}") from None
     return keys
+
+
+def is_afa(query: object) -> TypeIs[AFA | Afa]:
+    """Tell whether what stands for a query is an automaton, as it is built or complete."""
+    return isinstance(query, AFA | Afa)

@@ -15,7 +15,7 @@ from stretto.columns.overflow import IntegerOverflow
 from stretto.engines.api import Program
 from stretto.errors import LimitError, OptionError
 from stretto.events import as_table, require
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query, layout_of, schema_of
 from stretto.matching.empty_result.automata import unmet_arcs
@@ -194,7 +194,7 @@ def result_of(
     """
     given = dict(options)
     progress, budget = given.pop("progress", None), given.pop("budget", None)
-    if isinstance(query, AFA | Afa):
+    if is_afa(query):
         found = _of_afa(query.frozen, events, _said(given), budget)
     elif is_clause(query, given.get("language")):
         found = _of_clause(str(query), events, _said(given), progress)

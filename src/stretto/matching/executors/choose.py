@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stretto.errors import OptionError
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.executors.base import Executor, Reading
@@ -45,7 +45,7 @@ def executor_for(query: str | Query | AFA | Afa, schema: Any, options: Mapping[s
         An option is for another kind of query, or does not go with another one.
     """
     given = dict(options)
-    if isinstance(query, AFA | Afa):
+    if is_afa(query):
         from stretto.matching.executors.retracting import RetractingExecutor
 
         refuse(given, OF_QUERIES, "queries in CEQL or SASE+, and this is an AFA")

@@ -60,7 +60,6 @@ from stretto.matching.output.memory_budget import Meter
 from stretto.matching.output.pipes import refuse_pipes
 from stretto.matching.reorder import Cleanse, Released, span
 from stretto.query.constraints.of_query import chains_of
-from stretto.query.eql import EqlQuery, Mode
 from stretto.query.query import Consume
 
 #: Rows that an error names at most.
@@ -157,10 +156,8 @@ class InOrderExecutor(OrderedExecutor):
         return max(last, open_windows)
 
     def partial_matches(self, most: int, by: Sequence[str]) -> pa.Table:
-        if isinstance(self.query.parsed, EqlQuery):
-            raise OptionError(
-                "partial_matches() is not there for EQL: why_not() shows what is under way of a sequence, and held() counts it"
-            )
+        if self.query.parsed.no_partial_matches:
+            raise OptionError(self.query.parsed.no_partial_matches)
         if not self.reading.timeouts:
             raise OptionError(
                 "partial_matches() needs a matcher that follows each first event: make it with timeouts=True, which a query with "
@@ -184,13 +181,8 @@ class InOrderExecutor(OrderedExecutor):
 
     def why_not(self, key: Any, most: int) -> Answer:
         parsed = self.query.parsed
-        if not self.reading.timeouts and not (isinstance(parsed, EqlQuery) and parsed.mode is Mode.SEQUENCE):
-            how = (
-                "and a sample or a join has none"
-                if isinstance(parsed, EqlQuery)
-                else "if it is made with timeouts=True"
-            )
-            raise OptionError(refused(how, "query, events"))
+        if not self.reading.timeouts and not parsed.followed:
+            raise OptionError(refused(parsed.not_followed, "query, events"))
         check_most("why_not", most)
         run = self.run
         if run is None:

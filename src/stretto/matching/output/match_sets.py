@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,7 @@ from stretto.errors import LimitError, OptionError
 from stretto.matching.compiled import Query
 from stretto.matching.output.match_table import Layout, build_tables
 from stretto.matching.output.return_clause import Rows
-from stretto.query.eql import EqlQuery
 from stretto.query.passes.bind_sase import BoundSase
-from stretto.query.sase import SaseQuery
 
 if TYPE_CHECKING:
     from stretto.engines.nfab.runner import HandedOver
@@ -255,17 +253,11 @@ def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
     if timeouts:
         raise OptionError("timeouts= has rows beside those of matches, and sets have none: use match()")
     parsed = query.parsed
-    if isinstance(parsed, EqlQuery):
-        raise OptionError(
-            "sets of matches are for SASE+ queries; an event completes one match of EQL at most: use match()"
-        )
-    if not isinstance(parsed, SaseQuery):
-        raise OptionError(
-            "sets of matches are for SASE+ queries; for CEQL list matches, or count them with output='summary'"
-        )
+    if parsed.no_sets:
+        raise OptionError(parsed.no_sets)
     if parsed.asked is not None:
         raise OptionError("a set holds all matches, and this query counts or chooses among them: use match()")
-    if any(one.negated for one in parsed.components):
+    if query.bound.plan.negates:
         raise OptionError(
             "a negation is decided match by match, so that they cannot be handed over unlisted: use match()"
         )
@@ -275,11 +267,9 @@ def program_of_sets(query: Query, *, timeouts: bool) -> NfabProgram:
         )
     if parsed.limit is not None:
         raise OptionError("a set is handed over whole: leave out LIMIT, and take set.first(n)")
-    split = query.split
-    assert isinstance(split, BoundSase)
     from stretto.engines.programs import NfabProgram
 
-    return NfabProgram(split)
+    return NfabProgram(cast(BoundSase, query.split))
 
 
 def refuse_unlisted(query: Query) -> None:

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -503,8 +503,8 @@ def build_tables(
                     holding[variable].append(mark)
             for variable, attributes in layout.variables:
                 columns.append(_variable_column(matches, attributes, rows, len(marks), holding[variable]))
-            if isinstance(layout.query, BoundSase) and layout.returns:
-                columns += _returned(matches, layout.query, rows, marks, order)
+            if layout.returns:
+                columns += _returned(matches, cast(BoundSase, layout.query), rows, marks, order)
             if layout.timeouts:
                 columns += _timeout_columns(matches, layout, marks)
             yield _as_table(columns, layout, matches.start.size)

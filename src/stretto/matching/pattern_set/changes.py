@@ -13,7 +13,7 @@ from stretto.arguments import check_arguments
 from stretto.columns.measured import values_of
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.matching.compiled import Query
 from stretto.query.afa import Afa
 from stretto.times import check_clock, shown_time
@@ -51,7 +51,7 @@ class Change:
     def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not self.id:
             raise OptionError(f"a pattern's id is a text, not {self.id!r}")
-        if self.query is not None and not isinstance(self.query, str | Query | AFA | Afa):
+        if self.query is not None and not (isinstance(self.query, str | Query) or is_afa(self.query)):
             raise OptionError(f"pattern '{self.id}': a query is a text or an AFA, not {self.query.__class__.__name__}")
 
 
@@ -86,7 +86,7 @@ def changes_of(given: Any) -> list[Change]:
 
 def _is_columns(given: Mapping[Any, Any]) -> bool:
     return bool(given) and not any(
-        value is None or isinstance(value, str | Query | AFA | Afa) for value in given.values()
+        value is None or (isinstance(value, str | Query) or is_afa(value)) for value in given.values()
     )
 
 

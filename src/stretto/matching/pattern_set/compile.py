@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from stretto.events import Schema
-from stretto.languages.afa.builder import AFA
+from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.afa.written import as_text, check_text, read_afa, write_afa
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query, language_of
@@ -40,7 +40,7 @@ class Parts:
         QueryError, OptionError, LimitError
             It is none of these, does not fit the schema, or is too large.
         """
-        if isinstance(query, AFA | Afa):
+        if is_afa(query):
             return self._of_automaton(query.frozen)
         if language == LANGUAGE and isinstance(query, str):
             return self._parts.get((LANGUAGE, query), lambda: self._read(query))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -378,8 +378,8 @@ class CompiledQuery(CompiledPattern):
                 "them apart with stream='…'"
             )
         self.query = query
-        if isinstance(bound, BoundSase) and bound.returns:
-            self.returned = bound
+        if bound.returns:
+            self.returned = cast(BoundSase, bound)
         self.text, self.language, self.partition_by = query.text, query.language, query.partition_by
         self.tested, self.selected = bound.tested, bound.selected
         if query.parsed.keep is not None:
