@@ -8,8 +8,7 @@ import pytest
 
 from stretto.errors import QueryError
 from stretto.matching.compiled import compile_query
-from stretto.matching.empty_result.queries import findings
-from stretto.matching.empty_result.unknown_types import ABSENT
+from stretto.matching.empty_result.queries import ABSENT, findings
 from stretto.query.algebra import Or, walk
 from tests.cases.why import Case, case, matches
 

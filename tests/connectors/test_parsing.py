@@ -59,8 +59,7 @@ BAD_JSON = {
 
 def parsed(spark: Any, values: list[Any], schema: str, how: str = "json", kind: str = "string", **more: Any) -> Any:
     """Payloads as events; the payload's number is in ``n``."""
-    from stretto.connectors.parsing import parse, required_of
-    from stretto.connectors.records import ARRIVED, PLACE, SOURCE, as_struct, split
+    from stretto.connectors.records import ARRIVED, PLACE, SOURCE, as_struct, parse, required_of, split
 
     rows = spark.createDataFrame(list(enumerate(values)), f"n int, payload {kind}")
     rows = rows.selectExpr(

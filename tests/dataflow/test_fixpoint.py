@@ -11,7 +11,7 @@ import pytest
 
 from stretto.dataflow import Dataflow, Stream, fixpoint, fixpoints, stream
 from stretto.dataflow.run.fixpoint import FixpointVertex
-from stretto.dataflow.run.messages import External, Speculative
+from stretto.dataflow.run.vertex import External, Speculative
 from stretto.errors import EngineError, LimitError, OptionError
 from tests.conftest import cases
 from tests.reference.dataflow import FOREVER, Event, evaluate, history

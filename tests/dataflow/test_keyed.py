@@ -12,7 +12,7 @@ import pytest
 
 import stretto
 from stretto.dataflow import Dataflow, Stream, datalog, plan, stream
-from stretto.dataflow.keyed import GROUPS, keyed
+from stretto.dataflow.stream import GROUPS, keyed
 from stretto.errors import DataError, OptionError, QueryError
 from tests.cases import dataflow as random_plans
 from tests.cases.dataflow.drawing import built, final_events

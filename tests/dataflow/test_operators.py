@@ -29,10 +29,9 @@ from stretto.dataflow.operators.recognize import Recognizer
 from stretto.dataflow.operators.reduce import Reduce
 from stretto.dataflow.run.code import Program
 from stretto.dataflow.run.fixpoint import FlyingFixpoint
-from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, Rows
 from stretto.dataflow.run.values import Strings
-from stretto.dataflow.run.vertex import Vertex
+from stretto.dataflow.run.vertex import Data, Definite, External, Message, Speculative, Vertex
 from stretto.errors import LimitError, OptionError
 from stretto.times import FOREVER
 from tests.conftest import cases

@@ -16,7 +16,7 @@ import stretto
 from stretto import _jit
 from stretto.columns.vectorized import mask
 from stretto.engines.afa.code import FUNCTION_BITS, AfaCode, ArcCode
-from stretto.engines.afa.tree import RAISED, REG
+from stretto.engines.afa.python import RAISED, REG
 from stretto.engines.shared.scalar import multiplied
 from stretto.engines.shared.scalar_code import IS_NULL, OVERFLOWED
 from stretto.engines.shared.values import Vocabulary, matrix

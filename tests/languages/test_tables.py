@@ -9,7 +9,7 @@ import pytest
 from lark import Lark, UnexpectedInput
 
 from stretto import _jit
-from stretto.languages.expressions import reading, tables
+from stretto.languages.expressions import reading
 from stretto.languages.expressions.reading import Language
 
 LANGUAGES = {language.package.rpartition(".")[2]: language for language in reading.languages()}
@@ -35,7 +35,7 @@ TEXTS = {
 def made(monkeypatch: pytest.MonkeyPatch, language: Language, form: str, folder: Path | None) -> Lark:
     """The parser of a language, of a table that lies in a folder, or anew."""
     monkeypatch.setattr(_jit, "CACHE_DIRECTORY", str(folder or ""))
-    monkeypatch.setattr(tables.bundle, "read", lambda folder, name: None)
+    monkeypatch.setattr(reading.bundle, "read", lambda folder, name: None)
     return reading.parser.__wrapped__(language, form, trees=True)
 
 
@@ -79,5 +79,5 @@ def test_a_table_that_was_cut_off_is_made_anew(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / tables.FOLDER).write_text("a file in the place of the folder")
+    (tmp_path / reading.FOLDER).write_text("a file in the place of the folder")
     assert made(monkeypatch, LANGUAGES["relational"], "value", tmp_path).parse("cost + 1") is not None

@@ -13,7 +13,7 @@ from stretto.errors import DataError, OptionError
 from stretto.languages.afa import Scope, read_fence
 from stretto.query import predicate as p
 from stretto.query.evaluate import holds
-from stretto.query.implication import implies
+from stretto.query.guard import implies
 from tests.cases import afa
 from tests.cases.afa.driving import Drive, built
 from tests.conftest import cases

@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 import stretto
 from stretto import connectors
 from stretto.dataflow import Dataflow, Stream, stream
-from stretto.dataflow.keyed import keyed
+from stretto.dataflow.stream import keyed
 from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
 from tests.spark.sessions import SETTINGS
 from tests.spark.streams import add_file, bag, read_stream, run

@@ -12,7 +12,7 @@ import pytest
 
 from stretto import spark as on_spark
 from stretto.dataflow import Dataflow, Stream, datalog, fixpoint, stream
-from stretto.dataflow.keyed import keyed
+from stretto.dataflow.stream import keyed
 from stretto.errors import DataError, OptionError
 from tests.spark.streams import add_file, read_stream, run
 

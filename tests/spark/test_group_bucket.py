@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from stretto.dataflow import Dataflow, Stream, constant, fixpoint, stream
-from stretto.dataflow.keyed import keyed
 from stretto.dataflow.plan_json import to_json
+from stretto.dataflow.stream import keyed
 from stretto.errors import DataError, SnapshotError
 from stretto.spark.dataflows import groups as of_batches
 from stretto.spark.dataflows.group_bucket import GroupBucket

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-from stretto.spark.batch import scans
+from stretto.spark.batch import survey
 from stretto.spark.batch.slices import Pieces, Slices
 from tests.spark.test_batch import bag, found_by_spark
 from tests.spark.test_slices import QUERIES, events
@@ -76,20 +76,20 @@ class TestOnSpark:
 
     def test_times_without_extremes_are_seen(self, spark: Any, tmp_path: Path) -> None:
         df = written(spark, events(5, 90), tmp_path / "events", files=9, times="INT96")
-        assert scans.can_skip(df, "ts")
+        assert survey.can_skip(df, "ts")
         text = stretto.spark.explain(df, QUERY, time="ts", sequence="seq", slices=3)
         assert "shuffled by slice" in text
 
     def test_what_can_be_skipped(self, spark: Any, tmp_path: Path) -> None:
         df = written(spark, events(5, 20), tmp_path / "events", files=2)
-        assert scans.can_skip(df, "ts")
-        assert scans.can_skip(df.filter("x > 2").withColumn("more", df["x"] + 1), "ts")
-        assert not scans.can_skip(df.withColumn("ts", df["ts"] + np.timedelta64(1, "s").item()), "ts")
-        assert not scans.can_skip(df.join(df.select("key").distinct(), "key"), "ts")
-        assert not scans.can_skip(df.limit(5), "ts")
-        assert not scans.can_skip(spark.createDataFrame(events(5, 20)), "ts")
+        assert survey.can_skip(df, "ts")
+        assert survey.can_skip(df.filter("x > 2").withColumn("more", df["x"] + 1), "ts")
+        assert not survey.can_skip(df.withColumn("ts", df["ts"] + np.timedelta64(1, "s").item()), "ts")
+        assert not survey.can_skip(df.join(df.select("key").distinct(), "key"), "ts")
+        assert not survey.can_skip(df.limit(5), "ts")
+        assert not survey.can_skip(spark.createDataFrame(events(5, 20)), "ts")
         df.write.json(str(tmp_path / "json"))
-        assert not scans.can_skip(spark.read.schema(df.schema).json(str(tmp_path / "json")), "ts")
+        assert not survey.can_skip(spark.read.schema(df.schema).json(str(tmp_path / "json")), "ts")
 
     def test_a_time_that_is_null_is_not_lost(self, spark: Any, tmp_path: Path) -> None:
         table = pa.table({"type": ["A"] * 8, "t": pa.array([*range(7), None], pa.int64())})

@@ -18,9 +18,8 @@ import pytest
 import stretto
 from stretto.columns.measured import values_of
 from stretto.errors import DataError, OptionError
-from stretto.spark.batch.context import CONTEXT, REACHES, Context
 from stretto.spark.batch.slices import ROWS_A_SLICE, Cells, Slices, cut, cut_for, unsliceable
-from stretto.spark.batch.worker import run_partition
+from stretto.spark.batch.worker import CONTEXT, REACHES, Context, run_partition
 from tests.conftest import cases, seeds
 from tests.spark.test_batch import bag, found_by_spark
 

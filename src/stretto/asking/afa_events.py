@@ -17,7 +17,7 @@ from stretto.asking.evidence import NAMED, Evidence, distance, relative, shown
 from stretto.asking.trying import FIRST, LARGEST, MOST_BYTES, TOO_MUCH, Abandoned, Found, Number, Trying
 from stretto.errors import DataError
 from stretto.matching.executors.retracting import RetractingExecutor
-from stretto.matching.input.k_way_merge import ordered
+from stretto.matching.input.ordered_input import ordered
 from stretto.query import predicate as p
 from stretto.query.afa import Afa, UserFunction
 from stretto.query.constraints.model import Constraint, Kind, Step

@@ -22,8 +22,7 @@ from stretto.explaining.dot import Drawing, Stage, about, draw_stages
 from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.clauses import has_clause
 from stretto.matching.compiled import Query
-from stretto.matching.empty_result.automata import unmet_arcs
-from stretto.matching.empty_result.queries import findings
+from stretto.matching.empty_result.queries import findings, unmet_arcs
 from stretto.query.afa import Afa
 from stretto.query.constraints.model import Chain, Kind
 from stretto.query.constraints.model import Step as Asks

@@ -24,7 +24,7 @@ from stretto.engines.match_ops.timeouts import TimeoutProgram
 from stretto.errors import LimitError
 from stretto.events import Schema
 from stretto.matching.compiled import Query, bound_apart
-from stretto.matching.input.k_way_merge import ordered
+from stretto.matching.input.ordered_input import ordered
 from stretto.query import algebra as a
 from stretto.query import predicate as p
 from stretto.query.constraints.model import AnyParsed

@@ -36,7 +36,7 @@ class Format(StrEnum):
 
 
 def _units() -> list[str]:
-    from stretto.views.columns import UNITS
+    from stretto.views.table import UNITS
 
     return [*UNITS]
 

@@ -29,7 +29,7 @@ def run(
     """Run the pipeline of a TOML file, batch or streaming, on Spark."""
     try:
         from stretto import pipelines
-        from stretto.pipelines.ruling import tell_of_rules
+        from stretto.pipelines.reloading import tell_of_rules
         from stretto.pipelines.updates import display
     except ModuleNotFoundError as error:
         raise OptionError(f"this needs the package {error.name}: pip install 'stretto[spark]'") from error

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 
 from stretto.array_types import INT64
 from stretto.columns.arrays import Bits, valid_of
-from stretto.columns.comparing import is_among, is_like, truths
 from stretto.columns.functions import applied
 from stretto.columns.grid import ticks_of
 from stretto.columns.operands import (
@@ -34,8 +33,11 @@ from stretto.columns.operands import (
     as_real,
     beyond_where,
     column_of,
+    is_among,
     is_kind,
+    is_like,
     known_true,
+    truths,
     valid_where,
     where_both,
     where_either,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stretto.connectors.parsing import parse, required_of
-from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, as_struct, split
+from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, as_struct, parse, required_of, split
 from stretto.errors import DataError, OptionError, hinted
 from stretto.spark.frames import column
 

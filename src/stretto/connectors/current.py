@@ -16,7 +16,7 @@ from stretto.connectors.delta_table import Batches, open_table, require_deltalak
 from stretto.connectors.sinks import Writer, query_id
 from stretto.errors import DataError, OptionError
 from stretto.spark.compat import to_arrow
-from stretto.spark.retractions import CHANGE, ID, changes
+from stretto.spark.revised import CHANGE, ID, changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

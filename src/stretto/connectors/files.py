@@ -6,8 +6,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stretto.connectors.parsing import parse, required_of
-from stretto.connectors.records import ARRIVED, FAULT, PLACE, RAW, SOURCE, Events, as_struct, split, texts
+from stretto.connectors.records import (
+    ARRIVED,
+    FAULT,
+    PLACE,
+    RAW,
+    SOURCE,
+    Events,
+    as_struct,
+    parse,
+    required_of,
+    split,
+    texts,
+)
 from stretto.connectors.sinks import Writer, kept, query_id
 from stretto.errors import OptionError
 from stretto.spark.compat import hadoop_file

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stretto.connectors.changes import debezium
-from stretto.connectors.parsing import parse, required_of
-from stretto.connectors.records import ARRIVED, PLACE, SOURCE, Events, as_struct, split, texts
+from stretto.connectors.records import ARRIVED, PLACE, SOURCE, Events, as_struct, parse, required_of, split, texts
 from stretto.connectors.sinks import MATCH_ID, Writer, with_match_id
 from stretto.errors import DataError, OptionError, hinted
 from stretto.spark.frames import column

@@ -124,7 +124,7 @@ class Node:
 
 
 class Groups(Protocol):
-    """What a node asks about the plan by groups that it becomes part of (:mod:`stretto.dataflow.keyed`)."""
+    """What a node asks about the plan by groups that it becomes part of (:mod:`stretto.dataflow.stream`)."""
 
     @property
     def keys(self) -> dict[str, pa.DataType]:

@@ -9,7 +9,7 @@ from stretto.engines.latest import compiled as latest
 from stretto.engines.nfab import compiled as nfab
 from stretto.engines.tecs import compiled as tecs
 from stretto.engines.timed import compiled as timed
-from stretto.engines.totals import compiled as totals
+from stretto.engines.totals import plan as totals
 
 if TYPE_CHECKING:
     from stretto.engines.latest.runner import LatestRunner

@@ -8,9 +8,9 @@
     pipelines.run(plan)
 """
 
+from stretto.pipelines.documents import PipelineError, Problem
 from stretto.pipelines.load import load
 from stretto.pipelines.plan import Plan
-from stretto.pipelines.problems import PipelineError, Problem
 from stretto.pipelines.running import run
 from stretto.pipelines.updates import Report, Update
 

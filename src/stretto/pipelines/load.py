@@ -15,10 +15,9 @@ from stretto.connectors.changes import ADDED, SIGN
 from stretto.errors import OptionError, suggestion
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
-from stretto.pipelines.documents import in_order
+from stretto.pipelines.documents import PipelineError, Problem, in_order
 from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.plan import Plan, parse
-from stretto.pipelines.problems import PipelineError, Problem
 from stretto.pipelines.queries import check_queries, check_rules
 from stretto.spark.options import microseconds_of
 

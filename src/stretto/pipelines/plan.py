@@ -10,9 +10,8 @@ from typing import Any
 
 from stretto.errors import suggestion
 from stretto.pipelines import model
-from stretto.pipelines.documents import File, Form, in_order, read, shown, validated
+from stretto.pipelines.documents import File, Form, PipelineError, Problem, in_order, read, shown, validated
 from stretto.pipelines.places import Path as KeyPath
-from stretto.pipelines.problems import PipelineError, Problem
 
 
 @dataclass(frozen=True)

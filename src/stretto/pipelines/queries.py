@@ -16,10 +16,9 @@ from stretto.matching.compiled import Query, compile_query
 from stretto.matching.input.stream_union import STREAM_COLUMN
 from stretto.pipelines import model
 from stretto.pipelines.columns import column_type
-from stretto.pipelines.documents import Text
+from stretto.pipelines.documents import Problem, Text
 from stretto.pipelines.places import Path as KeyPath
 from stretto.pipelines.plan import Plan
-from stretto.pipelines.problems import Problem
 from stretto.pipelines.rules import read_rules
 from stretto.spark.revised import AFA
 

@@ -18,11 +18,10 @@ from stretto import connectors
 from stretto.errors import EngineError, OptionError, QueryError, suggestion
 from stretto.pipelines import model, sources
 from stretto.pipelines.batch import run_batch
+from stretto.pipelines.documents import PipelineError
 from stretto.pipelines.plan import Plan
-from stretto.pipelines.problems import PipelineError
 from stretto.pipelines.queries import SQL, query_problem, query_text
-from stretto.pipelines.reloading import Reloaded
-from stretto.pipelines.ruling import alerts
+from stretto.pipelines.reloading import Reloaded, alerts
 from stretto.pipelines.streams import Streams
 from stretto.pipelines.updates import Report, Update, failures_named
 from stretto.spark import match, session, sql

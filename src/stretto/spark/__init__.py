@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from stretto.spark.batch.explain import explain
     from stretto.spark.call import match
     from stretto.spark.dataflows.run import dataflow
-    from stretto.spark.files import read
+    from stretto.spark.frames import read
     from stretto.spark.patterns import match_patterns
-    from stretto.spark.retractions import current, with_match_id
+    from stretto.spark.revised import current, with_match_id
     from stretto.spark.sessions import session
     from stretto.spark.statement import compile_sql, sql
     from stretto.spark.streaming.progress import buckets, metrics, progress_line, status, unwatch, watch

@@ -15,8 +15,8 @@ from stretto.arguments import check_arguments
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table
 from stretto.views.clock import Clock, labels, share
-from stretto.views.columns import Columns, dated, is_events, is_measure, is_time, one_array, python
 from stretto.views.scene import Box, Line, Scene, Words
+from stretto.views.table import Columns, dated, is_events, is_measure, is_time, one_array, python
 from stretto.views.text import clean, ends, short, width
 from stretto.views.view import View
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from stretto.views.clock import Clock, labels, share
-from stretto.views.columns import Event
 from stretto.views.scene import LANES, Box, Dot, Line, Scene, Shape, Words
+from stretto.views.table import Event
 from stretto.views.text import clean, cut, width
 
 WIDTH = 860

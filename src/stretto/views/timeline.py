@@ -15,7 +15,8 @@ from stretto.column_types import with_fields
 from stretto.errors import OptionError, hinted
 from stretto.events import as_table, require
 from stretto.views.clock import Clock
-from stretto.views.columns import (
+from stretto.views.lanes import Block, Held, Lane, picture, text
+from stretto.views.table import (
     Columns,
     Event,
     attribute_of,
@@ -27,7 +28,6 @@ from stretto.views.columns import (
     values_of,
     worth_writing,
 )
-from stretto.views.lanes import Block, Held, Lane, picture, text
 from stretto.views.text import cut, short
 from stretto.views.view import View
 

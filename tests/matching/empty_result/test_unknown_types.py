@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import stretto
-import stretto.matching.empty_result.unknown_types
+import stretto.matching.empty_result.queries
 
 EVENTS = pa.table({"type": ["trip", "stop", None], "t": [1, 2, 3]})
 ANY_MATCH = "WHERE skip_till_any_match { }"
@@ -78,7 +78,7 @@ def test_nothing_is_said_of_other_empty_results(monkeypatch: pytest.MonkeyPatch)
         matcher.push(EVENTS)
         matcher.finish()
     # Nor is the column read again where there are rows.
-    monkeypatch.setattr(stretto.matching.empty_result.unknown_types, "distinct", None)
+    monkeypatch.setattr(stretto.matching.empty_result.queries, "distinct", None)
     assert stretto.match("SELECT * FROM S WHERE trip", EVENTS).num_rows == 1
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import stretto
 from stretto.engines.nfab.runner import NfabRunner
+from stretto.matching import lifecycle as retries
 from stretto.matching.executors import in_order as ordered
-from stretto.matching.executors import rollback as retries
 
 QUERY = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { a.v < b.v } WITHIN 100000 RETURN a.v + b.v AS total"
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())])

@@ -19,8 +19,8 @@ import stretto
 from stretto.errors import DataError, OptionError
 from stretto.matching.api import match as call
 from stretto.matching.input import files
-from stretto.matching.input import k_way_merge as merging
 from stretto.matching.input import ordered_input as inputs
+from stretto.matching.input import ordered_input as merging
 from stretto.matching.input.files import Source, open_files
 from stretto.matching.input.predicate_pushdown import relevant
 from stretto.matching.output import match_table as matches

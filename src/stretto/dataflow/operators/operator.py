@@ -9,8 +9,8 @@ import numpy as np
 from stretto.array_types import I64
 from stretto.dataflow.run.history import last_end
 from stretto.dataflow.run.index import Index
-from stretto.dataflow.run.kept import rows_of
 from stretto.dataflow.run.rows import NEVER, empty
+from stretto.dataflow.run.values import rows_of
 from stretto.frame import Section
 
 

@@ -17,9 +17,8 @@ from stretto.array_types import I64
 from stretto.dataflow.node import Groups, Node, S, Unary, payload_type
 from stretto.dataflow.operators.lifetime import Lifetime
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.run.kept import rows_of
 from stretto.dataflow.run.rows import LEVEL, NEVER, PAYLOAD, VE, VS, WEIGHT, combined, each, empty
-from stretto.dataflow.run.values import Strings, arrays, words
+from stretto.dataflow.run.values import Strings, arrays, rows_of, words
 from stretto.errors import OptionError
 from stretto.events import Schema
 from stretto.frame import Section

@@ -27,11 +27,10 @@ from numpy.typing import NDArray
 
 from stretto.array_types import I64
 from stretto.dataflow.operators.operator import Pass
-from stretto.dataflow.run.kept import checked_time
 from stretto.dataflow.run.levels import BITS, Scope
-from stretto.dataflow.run.messages import Data, Definite, External, Speculative
 from stretto.dataflow.run.rows import LEVEL, NEVER, VS, WEIGHT, combined
-from stretto.dataflow.run.vertex import Multicast, Turning, Vertex
+from stretto.dataflow.run.values import checked_time
+from stretto.dataflow.run.vertex import Data, Definite, External, Multicast, Speculative, Turning, Vertex
 from stretto.errors import LimitError
 from stretto.frame import Section
 from stretto.times import FOREVER

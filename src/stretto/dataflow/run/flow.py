@@ -13,10 +13,9 @@ from stretto.column_types import time_hint
 from stretto.dataflow.explain import drawn, explained
 from stretto.dataflow.plan import Stream
 from stretto.dataflow.run.events import NEW
-from stretto.dataflow.run.graph import Graph, Input
+from stretto.dataflow.run.graph import Graph, Input, step
 from stretto.dataflow.run.history import settled
 from stretto.dataflow.run.rows import EVER, NEVER, PAYLOAD, VE, VS, empty
-from stretto.dataflow.run.scheduler import step
 from stretto.dataflow.run.values import Strings, arrays, words
 from stretto.errors import DataError, EngineError, OptionError, SnapshotError, StrettoError, hinted
 from stretto.events import as_table

@@ -1,4 +1,10 @@
-"""A plan as running vertices: selections and projections are fused, windows stand where events come in, loops have fixed points."""
+"""A plan as running vertices: selections and projections are fused, windows stand where events come in, loops have fixed points.
+
+Who works next: vertices take turns in the order from the inputs to the outputs, each until it has nothing to do.
+
+So a wave of changes goes through all operators before any of it goes around again, batches stay as large as they can be, and nobody
+waits for a loop to come to rest: not the outputs, and not what came in meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +23,34 @@ from stretto.dataflow.run.code import Program, Step
 from stretto.dataflow.run.events import Inputs, Outputs
 from stretto.dataflow.run.fixpoint import FixpointVertex, FlyingFixpoint
 from stretto.dataflow.run.history import last_end
-from stretto.dataflow.run.kept import checked_time, rows_of
 from stretto.dataflow.run.levels import BITS, Scope
-from stretto.dataflow.run.messages import Data, Definite
 from stretto.dataflow.run.rows import NEVER, PAYLOAD, empty
-from stretto.dataflow.run.values import Strings
-from stretto.dataflow.run.vertex import Multicast, Vertex
+from stretto.dataflow.run.values import Strings, checked_time, rows_of
+from stretto.dataflow.run.vertex import Data, Definite, Multicast, Vertex
 from stretto.errors import OptionError
 from stretto.frame import Section
 from stretto.times import FOREVER
+
+
+def step(graph: Graph) -> bool:
+    """Let one vertex take one batch, or one loop go to its next level; whether there was anything to do."""
+    vertices = graph.vertices
+    count = len(vertices)
+    for ahead in range(count):
+        at = (graph.turn + ahead) % count
+        vertex = vertices[at]
+        loop = vertex.loop
+        if loop is not None and loop.waits and not vertex.has_data:
+            # No data is under way in the loop; the next level goes around ahead of a speculative punctuation.
+            graph.turn = loop.members[0].number
+            loop.release()
+            return True
+        if vertex.waits:
+            graph.turn = at
+            vertex.step()
+            return True
+    # Before that, probing would keep the others from their work.
+    return sum(flying.poll() for flying in graph.flying) > 0
 
 
 class Input:

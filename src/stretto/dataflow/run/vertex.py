@@ -1,20 +1,50 @@
-"""Vertices of a running plan: an operator with its queues, and how punctuations pass it (FFP paper, sections 3.3 to 3.5, 5.3)."""
+"""Vertices of a running plan: an operator with its queues, and how punctuations pass it (FFP paper, sections 3.3 to 3.5, 5.3).
+
+What flows between operators: data, and three kinds of punctuation (FFP paper, sections 3.1 and 5.3).
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stretto.array_types import I64
 from stretto.dataflow.operators.operator import Operator
-from stretto.dataflow.run.kept import checked_time, rows_of
 from stretto.dataflow.run.levels import Scope
-from stretto.dataflow.run.messages import Data, Definite, External, Message, Speculative
 from stretto.dataflow.run.rows import LEVEL, NEVER, moved
+from stretto.dataflow.run.values import checked_time, rows_of
 from stretto.frame import Section
 from stretto.times import FOREVER
+
+
+class Data(NamedTuple):
+    """A batch of changes."""
+
+    rows: I64
+
+
+class Definite(NamedTuple):
+    """``dp``: no later change begins before ``time``."""
+
+    time: int
+
+
+class Speculative(NamedTuple):
+    """``sp``: the guess of a loop that the same holds for what is going around in it."""
+
+    time: int
+
+
+class External(NamedTuple):
+    """``ep``: a port of the loop has got a definite punctuation from outside."""
+
+    port: tuple[int, int]  #: number of the vertex, and its port
+    time: int
+
+
+Message = Data | Definite | Speculative | External
 
 
 class Multicast:

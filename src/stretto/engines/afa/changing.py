@@ -12,10 +12,9 @@ from stretto import _jit
 from stretto.array_types import I64
 from stretto.engines.afa import structure as s
 from stretto.engines.afa.between import Changes
-from stretto.engines.afa.faults import function_error
 from stretto.engines.afa.intake import value_type
 from stretto.engines.afa.kernels import recompute
-from stretto.engines.afa.stepping import AfaStepping
+from stretto.engines.afa.stepping import AfaStepping, function_error
 from stretto.engines.afa.structure import Batch
 from stretto.errors import DataError, OptionError, StrettoError
 from stretto.query import predicate

@@ -23,8 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from stretto.array_types import I64
-from stretto.engines.afa.python import PythonCode
-from stretto.engines.afa.tree import notes, place, returned, stored, word_of
+from stretto.engines.afa.python import PythonCode, notes, place, returned, stored, word_of
 from stretto.engines.shared.scalar_code import (
     Code,
     Lifted,

@@ -20,8 +20,8 @@ from stretto.engines.tecs.kernels import Machine
 from stretto.engines.tecs.runner import renumbered
 from stretto.engines.totals import structure as s
 from stretto.engines.totals.adding import Values
-from stretto.engines.totals.compiled import TotalsCompiled
 from stretto.engines.totals.kernels import Arrays, Events, advance
+from stretto.engines.totals.plan import TotalsCompiled
 from stretto.engines.totals.state import State
 from stretto.engines.totals.telling import Telling, shown_keys
 from stretto.errors import DataError

@@ -27,8 +27,7 @@ from stretto.engines.api import Matches, Startable, Starting, Totals
 from stretto.engines.programs import TotalsProgram
 from stretto.engines.tecs.kernels import Machine
 from stretto.engines.totals import structure as s
-from stretto.engines.totals.compiled import TotalsCompiled
-from stretto.engines.totals.plan import Asked, Columns
+from stretto.engines.totals.plan import Asked, Columns, TotalsCompiled
 from stretto.engines.totals.runner import TotalsRunner
 from stretto.engines.totals.structure import I64, Bits, Plan, Rows
 from stretto.engines.totals.telling import Telling

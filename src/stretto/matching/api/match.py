@@ -18,21 +18,18 @@ from stretto.events import as_table, require
 from stretto.languages.afa.builder import AFA, is_afa
 from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query, layout_of, schema_of
-from stretto.matching.empty_result.automata import unmet_arcs
-from stretto.matching.empty_result.queries import findings, with_warnings
+from stretto.matching.empty_result.queries import findings, unmet_arcs, with_warnings
 from stretto.matching.executors.base import Reading
 from stretto.matching.executors.choose import OF_QUERIES, refuse
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.files import Source, are_files, are_files_of_stream, open_files, table_of
-from stretto.matching.input.k_way_merge import Streams
-from stretto.matching.input.ordered_input import Input, input_of
+from stretto.matching.input.ordered_input import Input, Streams, input_of
 from stretto.matching.input.predicate_pushdown import relevant
 from stretto.matching.input.stream_union import nothing, one_table, streams_of, with_types_of_nulls
 from stretto.matching.lifecycle import gives_in_turn
-from stretto.matching.output.listing import Listing
 from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.output.match_table import CHUNK
-from stretto.matching.output.memory_budget import Meter
+from stretto.matching.output.memory_budget import Listing, Meter
 from stretto.matching.output.pipes import piped, reads_events
 from stretto.matching.output.progress import Progress
 from stretto.query.afa import Afa

@@ -2,12 +2,17 @@
 
 It reads the columns that the query asks about, piece by piece, until for everything that is asked an event has been found: whole
 columns only where something is in the way. :func:`stretto.why_not` tells of the rest, by running queries.
+
+Why an automaton can have no output over some events: arcs on the way to it whose fences no event fulfils.
+
+Types that a query names and no event has: the commonest reason for a result without rows, and so worth a warning.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,15 +20,108 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stretto.columns.measured import values_of
-from stretto.errors import StrettoWarning, warn
+from stretto.errors import QueryError, StrettoWarning, nearest, warn
 from stretto.matching.compiled import Query
-from stretto.matching.empty_result.unknown_types import ABSENT, absent_types, with_nearest
-from stretto.matching.empty_result.unsatisfied import Looked, at, counted, of_types, pieces, read, those
+from stretto.matching.empty_result.unsatisfied import Looked, at, counted, of_types, pieces, read, smallest, those
 from stretto.matching.input.files import Source
 from stretto.query import predicate as p
+from stretto.query.afa import Afa, Arc, reached
 from stretto.query.passes.bind import AnyBound, in_words, measure
-from stretto.query.plan import Requirement
+from stretto.query.plan import Conjunct, Requirement
 from stretto.query.typing import typed
+
+
+def unmet_arcs(afa: Afa, events: pa.Table | Source) -> list[str]:
+    """Which fences no event fulfils, in words; nothing where a way around those arcs leads to a final state.
+
+    Only what a fence asks of the event alone is looked at: no function of the user, nothing of the register.
+    """
+    kinds = {own.name: own.type for own in events.schema}
+    looked = {arc.id: found for arc in afa.arcs if (found := _looked(arc, kinds)) is not None}
+    if not looked:
+        return []
+    columns = sorted({name for one in looked.values() for name in one.columns})
+    read(list(looked.values()), pieces(events, columns))
+    unmet = [name for name, one in looked.items() if not one.met and one.events]
+
+    def dry(without: Collection[str]) -> bool:
+        return not reached(replace(afa, arcs=tuple(arc for arc in afa.arcs if arc.id not in without))) & {*afa.finals}
+
+    return [said for name in smallest(unmet, dry) for said in looked[name].says()]
+
+
+def _looked(arc: Arc, kinds: dict[str, pa.DataType]) -> Looked | None:
+    if not isinstance(arc.when, p.Predicate):
+        return None
+    asked = []
+    for part in p.conjuncts(arc.when):
+        names = {name: name.removeprefix("e.") for name in p.attributes(part) if name.startswith("e.")}
+        if not names or len(names) < len(p.attributes(part)) or p.calls(part):
+            continue
+        try:
+            condition = typed(p.renamed(part, names), kinds)
+        except QueryError:  # a column of another type, which the automaton converts
+            continue
+        asked.append(Conjunct(f"{part} of the arc {arc.id} ({arc.source} -> {arc.target})", condition))
+    return Looked(tuple(asked)) if asked else None
+
+
+#: How a message about types begins.
+ABSENT = "no event has the type "
+
+#: Types that a message lists at most.
+LISTED = 8
+
+#: Events of a table in which all types are looked for first.
+FIRST = 1 << 16
+
+
+def absent_types(query: Query, events: pa.Table | Source) -> str | None:
+    """Which of the types that a bound query names no event of a table or of files has, in words; ``None``: all of them occur.
+
+    Reads the column of types until all have occurred.
+    """
+    schema = query.bound.schema
+    column = schema.type or schema.stream
+    name = column or next(iter(schema.attributes), None)
+    if name is None:
+        return None
+    pieces = events.read([name]) if isinstance(events, Source) else [events.slice(0, FIRST), events.slice(FIRST)]
+    named = query.parsed.wanted
+    rows = 0
+    found: dict[str | None, None] = {}
+    for piece in pieces:
+        if not isinstance(piece, int):
+            rows += piece.num_rows
+            found |= distinct(piece.column(name)) if column is not None else {query.streams[0]: None}
+            if found.keys() >= set(named):
+                return None
+    if not rows:
+        return None
+    occur = [text for text in found if text is not None]
+    absent = [name for name in named if name not in occur]
+    told = " or ".join(with_nearest(name, occur) for name in absent[:LISTED]) + (
+        " or …" if len(absent) > LISTED else ""
+    )
+    known = ", ".join(map(repr, occur[:LISTED])) + (", …" if len(occur) > LISTED else "")
+    why = f"'{column}' has {known or 'NULL only'}"
+    if schema.type is None:
+        why = f"with type=None it is the name of the event's stream ({known}); type='…' names the column that holds it"
+    return f"{ABSENT}{told}, which the query names: {why}"
+
+
+def distinct(column: pa.ChunkedArray | pa.Array, most: int | None = None) -> dict[str | None, None]:
+    """The different texts of a column, in the order in which they first occur; ``most``: so many at the most."""
+    found = pc.unique(column).slice(0, most)
+    plain = found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
+    return dict.fromkeys(plain.to_pylist())
+
+
+def with_nearest(name: str, known: list[str]) -> str:
+    """A name in quotes, and the one of those known that is most like it."""
+    best = nearest(name, known)
+    return f"'{name}'" + (f" (did you mean '{best}'?)" if best is not None else "")
+
 
 Piece = TypeVar("Piece")
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from stretto.errors import OptionError, StrettoError
 from stretto.matching.compiled import Query
-from stretto.matching.empty_result.queries import TOLD, looked_of, says
-from stretto.matching.empty_result.unknown_types import distinct
+from stretto.matching.empty_result.queries import TOLD, distinct, looked_of, says
 
 #: Events of a stream after which a warning tells what none of them had.
 WARN_AFTER = 100_000

@@ -30,7 +30,6 @@ from stretto.matching.compiled import Query, layout_of, read
 from stretto.matching.empty_result.streams import WARN_AFTER, Lacking, check_warn_after
 from stretto.matching.executors.base import AS_USUAL, Reading
 from stretto.matching.executors.ordered import OrderedExecutor
-from stretto.matching.executors.rollback import Retries
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.stream_union import are_streams, merged
 from stretto.matching.inspection.partial_matches import (
@@ -51,12 +50,11 @@ from stretto.matching.inspection.state_tables import (
     plain,
     summary,
 )
-from stretto.matching.lifecycle import Life
+from stretto.matching.lifecycle import Life, Retries
 from stretto.matching.meaning import check_same, options_differ
-from stretto.matching.output.listing import Listing
 from stretto.matching.output.match_sets import MatchSet, program_of_sets, refuse_unlisted
 from stretto.matching.output.match_table import CHUNK, Arrivals, History, Layout
-from stretto.matching.output.memory_budget import Meter
+from stretto.matching.output.memory_budget import Listing, Meter
 from stretto.matching.output.pipes import refuse_pipes
 from stretto.matching.reorder import Cleanse, Released, span
 from stretto.query.constraints.of_query import chains_of

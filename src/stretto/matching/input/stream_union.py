@@ -14,7 +14,7 @@ from stretto.events import Schema, as_table
 from stretto.matching.compiled import Query
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.files import are_files_of_stream, open_files
-from stretto.matching.input.k_way_merge import Streams, ordered
+from stretto.matching.input.ordered_input import Streams, ordered
 from stretto.query.predicate import attributes
 
 #: The name of the column that tells streams apart when several tables are given.

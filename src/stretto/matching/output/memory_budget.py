@@ -3,6 +3,8 @@
 A query with ``+`` can have 2ⁿ matches of n events. A listing is therefore watched, piece by piece, before the pieces become
 tables: when an event's matches do not fit into one piece they are counted on the structure that holds them, which costs no more
 than what was listed already, and what cannot fit is refused before memory is taken.
+
+What a run finds as tables: raw matches, counted by a meter and laid out as a result shows them.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from numpy.typing import NDArray
 
 from stretto.budget import Budget
 from stretto.columns.overflow import IntegerOverflow, Order
-from stretto.engines.api import AT_LEAST, BEYOND, Matches, Unlisted
+from stretto.engines.api import AT_LEAST, BEYOND, Matches, Run, Unlisted
 from stretto.engines.limits import TooMany
 from stretto.errors import LimitError
+from stretto.matching.output.match_table import Layout, build_tables
 from stretto.matching.output.return_clause import Rows
 
 #: From so many bytes on the width of columns of text is measured on a few events, and guessed before.
@@ -319,3 +322,37 @@ def _guessed(kind: pa.DataType) -> float:
         return int(kind.index_type.bit_width) / 8
     bits = _bits(kind)
     return GUESS if bits is None else bits / 8
+
+
+class Listing:
+    """What a run lists in one call.
+
+    Parameters
+    ----------
+    meter
+        What the call may list.
+    run
+        What finds matches.
+    layout
+        The columns of the result.
+    rows
+        Where events are looked up.
+    order
+        Where the stream was sorted: the row of the input at each position of the stream.
+    """
+
+    def __init__(self, meter: Meter, run: Run, layout: Layout, rows: Rows, order: Order | None) -> None:
+        self._watch = Watch(meter, run, layout, rows, order)
+        self._layout, self._rows, self._marks, self._order = layout, rows, run.program.marks, order
+
+    def tables(self, found: Iterable[Matches]) -> Iterator[pa.Table]:
+        """The matches of some events, of whose last one all are there.
+
+        Raises
+        ------
+        LimitError
+            They go over the budget.
+        IntegerOverflow
+            A computation leaves 64 bits, in a row of the input as it was given.
+        """
+        return build_tables(self._watch.pieces(found), self._layout, self._rows, self._marks, self._order)

@@ -12,10 +12,8 @@ import pyarrow as pa
 
 from stretto.errors import StrettoError
 from stretto.events import Schema, conform
-from stretto.matching.empty_result.automata import unmet_arcs
-from stretto.matching.empty_result.queries import looked_of, says, too_far_apart
+from stretto.matching.empty_result.queries import distinct, looked_of, says, too_far_apart, unmet_arcs
 from stretto.matching.empty_result.streams import MOST_TYPES
-from stretto.matching.empty_result.unknown_types import distinct
 from stretto.matching.empty_result.unsatisfied import Choices, counted, pieces, read
 from stretto.matching.pattern_set.afa_run import CompiledAutomaton
 from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, CompiledQuery

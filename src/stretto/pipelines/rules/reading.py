@@ -20,9 +20,8 @@ from stretto.languages.clauses import is_clause
 from stretto.matching.compiled import Query, compile_query
 from stretto.matching.input.files import kind_of, open_files
 from stretto.pipelines.columns import column_type
-from stretto.pipelines.documents import File, Form, Text, read, validated
+from stretto.pipelines.documents import File, Form, PipelineError, Problem, Text, read, validated
 from stretto.pipelines.places import Path as KeyPath
-from stretto.pipelines.problems import PipelineError, Problem
 from stretto.pipelines.rules import model
 from stretto.pipelines.rules.fitting import AutomatonText, ClauseText, refused
 from stretto.pipelines.rules.ruleset import Rule, RuleSet

@@ -23,15 +23,14 @@ from stretto.frame import Section, reading
 from stretto.matching.compiled import Query
 from stretto.matching.input.derived_columns import Derived
 from stretto.matching.input.files import Source, are_files, open_files
-from stretto.matching.input.k_way_merge import Streams, ordered
-from stretto.matching.input.ordered_input import lies_in_order
+from stretto.matching.input.ordered_input import Streams, lies_in_order, ordered
 from stretto.matching.input.stream_union import STREAM_COLUMN, are_tables, files_by_stream
 from stretto.matching.output.memory_budget import Meter
 from stretto.matching.pattern_set.changes import instant_of
 from stretto.matching.pattern_set.empty_result import summary
 from stretto.matching.pattern_set.pattern_set import PatternSet
 from stretto.matching.pattern_set.with_metadata import AnnotatedPatternSet
-from stretto.pipelines.problems import Problem
+from stretto.pipelines.documents import Problem
 from stretto.pipelines.rules import model
 from stretto.pipelines.rules.fitting import AutomatonText, ClauseText
 

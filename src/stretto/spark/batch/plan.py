@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from stretto.errors import OptionError
 from stretto.matching.compiled import Query
 from stretto.spark.batch import survey
-from stretto.spark.batch.borders import comparable
-from stretto.spark.batch.scans import skips
 from stretto.spark.batch.slices import (
     IN_PLACE,
     ROWS_A_SLICE,
@@ -26,10 +24,12 @@ from stretto.spark.batch.slices import (
     Pieces,
     Slices,
     are_few,
+    comparable,
     cut,
     cut_for,
     unsliceable,
 )
+from stretto.spark.batch.survey import skips
 from stretto.spark.columns import relevant
 from stretto.spark.frames import column
 from stretto.spark.prepared import Prepared

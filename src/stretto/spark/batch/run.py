@@ -4,7 +4,7 @@ A task's partition holds many keys, interleaved and ordered by time, and goes ba
 :class:`stretto.Matcher`: no Python code runs per key or per row, and memory is what the query's windows hold.
 Which rows go to which task is decided in :mod:`stretto.spark.batch.plan`: hashed by the keys, cut into time slices, or all to one.
 
-Slices of files that lie along the time read their own part of them (:mod:`stretto.spark.batch.scans`). Other
+Slices of files that lie along the time read their own part of them (:mod:`stretto.spark.batch.survey`). Other
 time slices and hashed keys go through one shuffle by one number: hashed keys have the first numbers, the slices of each
 key that is cut have numbers of their own. A row goes to the slice that owns it and to those that read it as context.
 
@@ -31,13 +31,10 @@ from stretto.query.passes.bind_totals import BoundTotal
 from stretto.query.query import Consume
 from stretto.query.totals import Extent, Function
 from stretto.spark.batch import plan as plans
-from stretto.spark.batch.borders import place
-from stretto.spark.batch.context import CONTEXT, MARK_BITS, REACHES
 from stretto.spark.batch.plan import Plan
-from stretto.spark.batch.scans import in_slices, side_by_side
-from stretto.spark.batch.slices import Slices
-from stretto.spark.batch.survey import key_hash
-from stretto.spark.batch.worker import run_partition
+from stretto.spark.batch.slices import Slices, place
+from stretto.spark.batch.survey import in_slices, key_hash, side_by_side
+from stretto.spark.batch.worker import CONTEXT, MARK_BITS, REACHES, run_partition
 from stretto.spark.columns import in_streams
 from stretto.spark.compat import described, in_short, named, repartition_by_number, to_arrow
 from stretto.spark.frames import column, spark_schema

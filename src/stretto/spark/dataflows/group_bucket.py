@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stretto.dataflow.run.kept import checked_time
 from stretto.dataflow.run.rows import NEVER
+from stretto.dataflow.run.values import checked_time
 from stretto.errors import DataError
 from stretto.frame import arrow_table
 from stretto.spark.dataflows.groups import OUTPUT, Groups, by_input, in_order

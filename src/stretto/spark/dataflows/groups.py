@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from stretto.columns.keys import KeyTable
 from stretto.dataflow import Dataflow, Stream
 from stretto.dataflow.cycles import ordered
-from stretto.dataflow.keyed import GROUPS, keyed
 from stretto.dataflow.plan import Constant, Recognize, Source
 from stretto.dataflow.plan_json import from_json
 from stretto.dataflow.run.rows import EVER
+from stretto.dataflow.stream import GROUPS, keyed
 from stretto.errors import DataError
 from stretto.frame import arrow_table
 from stretto.query.functions import Paths, import_functions

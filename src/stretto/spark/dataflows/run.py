@@ -20,9 +20,9 @@ import pyarrow as pa
 from stretto.arguments import check_arguments
 from stretto.dataflow import Stream, plan
 from stretto.dataflow.cycles import ordered_with_loops
-from stretto.dataflow.keyed import carries
 from stretto.dataflow.node import payload_type
 from stretto.dataflow.plan_json import travelling
+from stretto.dataflow.stream import carries
 from stretto.errors import DataError, OptionError, hinted
 from stretto.query.typing import kind_of
 from stretto.spark.compat import named
