@@ -298,11 +298,7 @@ def _choosing(query: AnyBound, asked: BoundBest | BoundSample, *, valuations: bo
         )
     from stretto.engines.match_ops.top_k import PickedProgram
 
-    core = core_of(query).query
-    if query.parsed.needs_times and core is not None:
-        timed = TimedProgram(core, valuations=valuations, told=asked.variables)
-        return PickedProgram(timed, asked, query.tested)
-    machine = _machine_for(query, valuations=valuations)
+    machine = _machine_for(query, valuations=valuations, told=asked.variables)
     program = PickedProgram(machine, asked, query.tested)
     several = asked.scope.panes is not None or (program.lists and asked.scope.extent is Extent.EVENT)
     if isinstance(machine, NfabProgram) and several and machine.machine.ways.only.any():
@@ -352,7 +348,7 @@ def _kept(query: AnyBound, keep: Keep) -> KeptProgram:
     return GreedyProgram(listing, keep, order, TimedProgram(core))
 
 
-def _machine_for(query: AnyBound, *, valuations: bool) -> _Listing:
+def _machine_for(query: AnyBound, *, valuations: bool, told: frozenset[str] = frozenset()) -> _Listing:
     core, own = core_of(query).query, _ENGINES.get(type(query))
     if valuations and own is not None and own.program is LatestProgram:
         raise OptionError("valuations= are those of CEQL: a match of EQL has one event for each step, by name")
@@ -361,5 +357,5 @@ def _machine_for(query: AnyBound, *, valuations: bool) -> _Listing:
         listing: _Listing = own.program(query)
         return listing
     if query.parsed.needs_times:
-        return TimedProgram(core, valuations=valuations)
-    return Program(core, valuations=valuations or own is not None)
+        return TimedProgram(core, valuations=valuations, told=told)
+    return Program(core, valuations=valuations or own is not None, told=told)

@@ -38,8 +38,6 @@ class PickedProgram(AroundProgram["PickedRun"]):
     ) -> None:
         super().__init__(machine, asked)
         self._columns = columns
-        if isinstance(machine, Program):
-            machine.added_up = asked.variables
         #: Whether the matches are listed, of which some are taken: where each is decided by itself, or says its group.
         self.lists = Choice.inside not in machine.inside or any(one.variable is not None for one in asked.scope.groups)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -35,9 +35,11 @@ class Compiled:
         What to find.
     valuations
         Report every valuation (CORE, section 2.2) in place of every complex event.
+    told
+        The variables of which it matters what they hold: all runs of a complex event must agree on them.
     """
 
-    def __init__(self, query: BoundQuery, *, valuations: bool = False) -> None:
+    def __init__(self, query: BoundQuery, *, valuations: bool = False, told: frozenset[str] = frozenset()) -> None:
         self.query = query
         self.valuations = valuations
         self.cea: CEA = self._built()
@@ -53,8 +55,7 @@ class Compiled:
         self._truth = np.zeros((0, 0), np.bool_)
         self.machine = self._table.machine
         self.relevant: NDArray[np.bool_] = np.zeros(1, np.bool_)
-        #: The variables whose events are added up, which all runs of a complex event must agree on.
-        self.added_up: Set[str] = frozenset()
+        self.told = told
         #: What its kernel does with the graph of an event's matches (:attr:`~stretto.engines.api.Operator.inside`).
         self.inside = frozenset({"choosing"})
 
@@ -139,8 +140,8 @@ class Compiled:
         with self._lock:
             vector = self.classifier.vectors[cls]
             # Before the table knows the step, so that whoever takes it later is told as well: the table lives as long as the query.
-            if not self.valuations and self.determinizer.mixes(state, vector, self.added_up):
-                raise undecided(name.lstrip("\0") for name in self.added_up)
+            if not self.valuations and self.determinizer.mixes(state, vector, self.told):
+                raise undecided(name.lstrip("\0") for name in self.told)
             steps = self.determinizer.step(state, vector)
             self._make_room()
             self._table.set(state, cls, steps)

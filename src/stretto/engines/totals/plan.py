@@ -279,8 +279,7 @@ class TotalsCompiled(Compiled):
         #: Whether windows are of the events of each key.
         self.own = ranked and totals.scope.panes is not None
         self.asked = Asked(totals, prefix=prefix, starts=ranked or window is None)
-        super().__init__(query, valuations=valuations)
-        self.added_up = self.asked.variables
+        super().__init__(query, valuations=valuations, told=self.asked.variables)
 
     def _built(self) -> CEA:
         """The automaton, whose labels tell apart what is counted; in valuations, all variables."""
