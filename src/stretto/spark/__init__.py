@@ -50,9 +50,9 @@ __all__ = [
 _HOMES = {
     "batch.explain": ["explain"],
     "call": ["match"],
-    "retractions": ["current", "with_match_id"],
+    "revised": ["current", "with_match_id"],
     "dataflows.run": ["dataflow"],
-    "files": ["read"],
+    "frames": ["read"],
     "patterns": ["match_patterns"],
     "sessions": ["session"],
     "statement": ["compile_sql", "sql"],
