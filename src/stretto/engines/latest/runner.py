@@ -210,8 +210,8 @@ class LatestRunner(Intake):
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events, int | None]:
         """The events to visit, and from which start on windows are open after the batch."""
-        batch = self._with_moving(batch)
         classed = self._classed(batch)
+        batch = classed.batch
         member, measures = classed.member, classed.measures
         bits = self.program.bits(classed.cls)
         relevant = bits != 0 if member is None else (bits != 0) & member

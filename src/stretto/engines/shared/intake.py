@@ -63,6 +63,7 @@ class Counting(Protocol):
 class Classed(NamedTuple):
     """What a batch says that is in order, before anything changes."""
 
+    batch: pa.RecordBatch  #: its rows, with the values of moving aggregates
     member: Bits | None  #: the rows that are in the stream, and not late; ``None``: all
     measures: NDArray[np.generic] | None  #: what the window measures of every row
     timed: Bits | None  #: the rows of which it is known, in the stream or not: all these move time on; ``None``: all
@@ -254,28 +255,22 @@ class Intake:
         times = 0 if self.measured is None else self.measured.values.nbytes + self.measured.positions.nbytes
         return int(self.counter.nbytes + keys + times + sum(one.nbytes for one in self.moving))
 
-    def _with_moving(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The next rows with the values of moving aggregates, whose windows move with :meth:`_move`.
+    def _with_moving(self, batch: pa.RecordBatch, member: Bits | None) -> pa.RecordBatch:
+        """The next rows, of which ``member`` are taken, with the values of moving aggregates, whose windows move with :meth:`_move`.
 
         Raises
         ------
         DataError
-            As :meth:`_classed`.
+            Something that is computed leaves 64 bits.
         """
         if not self.moving:
             return batch
-        member = self._taken(batch)
         self._moved = [one.trial() for one in self.moving] if self._may_fail else self.moving
         broken, self.broken = self.broken, not self._may_fail  # a sum that leaves 64 bits has moved the windows
         for one in self._moved:
             batch = batch.append_column(one.bound.name, one.column(batch, member, self.rows))
         self.broken = broken
         return batch
-
-    def _taken(self, batch: pa.RecordBatch) -> Bits | None:
-        """The rows that are in the stream, and not late; ``None``: all."""
-        member = self._members(batch)
-        return self._in_time(batch, member, self._measure(batch, member)[2])[0]
 
     @property
     def open_windows(self) -> int | float | None:
@@ -295,7 +290,8 @@ class Intake:
         member = self._members(batch)
         measures, timed, last_measure = self._measure(batch, member)
         member, last_time, late = self._in_time(batch, member, last_measure)
-        return Classed(member, measures, timed, self._classes(batch, member), last_measure, last_time, late)
+        batch = self._with_moving(batch, member)
+        return Classed(batch, member, measures, timed, self._classes(batch, member), last_measure, last_time, late)
 
     def _move(self, batch: pa.RecordBatch, classed: Classed) -> int:
         """The rows are taken, and what fails from here on leaves them half read; gives the position of the first of them."""
@@ -330,8 +326,8 @@ class Intake:
         member = self._in_time(table, member, last_measure)[0]
         ahead, moving = 0, [one.trial() for one in self.moving] if self._may_fail else []
         for batch in table.to_batches(max_chunksize=CHUNK) if self._may_fail else ():
-            taken = self._taken(batch)
             for one in moving:
+                taken = None if member is None else member[ahead : ahead + batch.num_rows]
                 batch = batch.append_column(one.bound.name, one.column(batch, taken, self.rows + ahead))  # noqa: PLW2901
             self._classes(batch, None if member is None else member[ahead : ahead + batch.num_rows], ahead)
             ahead += batch.num_rows

@@ -55,8 +55,8 @@ class Runner(Driver):
 
     def _prepare(self, batch: pa.RecordBatch) -> Events | None:
         """Check the batch and turn it into the events to visit; ``None`` when there are none."""
-        batch = self._with_moving(batch)
         classed = self._classed(batch)
+        batch = classed.batch
         member, measures, cls = classed.member, classed.measures, classed.cls
         self.program.refresh()
         first = self._move(batch, classed)

@@ -55,15 +55,15 @@ class TimedIntake(Intake):
         DataError
             The events are not what the query needs; then nothing has changed.
         """
-        batch = self._with_moving(batch)
         member = self._members(batch)
         measures, timed, last_measure = self._measure(batch, member)
         clocks, last_clock = self._clocks(batch, member)
         member, last_time, late = self._in_time(batch, member, last_measure)
+        batch = self._with_moving(batch, member)
         cls = self._classes(batch, member)
         self.program.refresh()
         self.broken = True
-        classed = Classed(member, measures, timed, cls, last_measure, last_time, late)
+        classed = Classed(batch, member, measures, timed, cls, last_measure, last_time, late)
         first = self._move(batch, classed)
         self.last_clock = last_clock
         relevant = self.program.relevant[cls]

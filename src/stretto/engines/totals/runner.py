@@ -79,8 +79,8 @@ class TotalsRunner(Intake):
 
     def _prepare(self, batch: pa.RecordBatch) -> tuple[Events | None, int | None]:
         """Check the batch and turn it into the events to visit (``None``: there are none), and the pane of its last row."""
-        batch = self._with_moving(batch)
         classed = self._classed(batch)
+        batch = classed.batch
         member, measures, cls = classed.member, classed.measures, classed.cls
         self.program.refresh()
         rows = self.program.visited(cls, member)
