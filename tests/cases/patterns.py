@@ -32,6 +32,7 @@ __all__ = [
     "crowd",
     "expected",
     "found",
+    "keeping",
     "mixture",
     "one_by_one",
     "relating",
@@ -111,6 +112,32 @@ OTHERS = [
     "join{b} [A where v >= {n}] [B where true] [any where v == 0] until [C where v == 1]",
     "A where v >= {n}",
 ]
+
+#: Queries of which some matches stay; ``{q}`` says which.
+KEPT = [
+    "SELECT * FROM S WHERE A+ AS x GAP {n} [t]{p}{q}",
+    "SELECT * FROM S WHERE A+ AS x GAP {n} [t]{p} WITHIN {m} [t]{q}",
+    "SELECT * FROM S WHERE A AS x ; B AS y AFTER 1 [t] WITHIN {m} [t]{p}{q}",
+    "SELECT * FROM S WHERE A AS x ; B+ AS y{p}{w}{q}",
+    "SELECT * FROM S WHERE A+ AS x ; B AS y{p}{w}{q}",
+    "SELECT NEXT * FROM S WHERE A AS x ; (B AS y OR A AS y) ; B AS y{p}{w}{q}",
+    "SELECT * FROM S WHERE A AS x : B AS y{p}{w}{q}",
+    "SELECT * FROM S WHERE A AS x ; NOT C ; B AS y{p}{w}{q}",
+    "SELECT * FROM S WHERE A AS x ; B+ AS y GAP 2 EVENTS{p}{w}{q}",
+    "SELECT LAST * FROM S WHERE A AS x ; B+ AS y{p}{w}{q}",
+    "SELECT STRICT * FROM S WHERE A AS x ; B AS y{p}{w}{q}",
+    "SELECT x, y FROM S WHERE A AS x ; C ; B AS y{p}{w}{q}",
+    "SELECT * FROM S WHERE (A AS x ; B AS y) WITHIN 2 [t] ; C{p} WITHIN {m} [t]{q}",
+    "SELECT * FROM S WHERE A AS x ; B AS y ; NOT C{p} WITHIN {n} [t]{q}",
+    "SELECT * FROM S WHERE NOT C ; A AS x ; B+ AS y{p} WITHIN {n} [t]{q}",
+    "PATTERN SEQ(A x, B y) WHERE skip_till_next_match {{ {k}x.v < y.v }}{w}{q}",
+    "PATTERN SEQ(A x, B+ y[]) WHERE skip_till_any_match {{ {k}x.v <= y[i].v }}{w}{q}",
+    "PATTERN SEQ(A+ x[], B y) WHERE skip_till_next_match {{ {k}sum(x[].v) > y.v }}{w}{q}",
+    "PATTERN SEQ(A x, B y) WHERE strict_contiguity {{ x.v <= y.v }}{w}{q}",
+    "PATTERN SEQ(A+ x[], B y) WHERE partition_contiguity {{ [k] AND x[i].v >= 0 }}{w}{q}",
+    "PATTERN SEQ(A x, A y) WHERE skip_till_any_match {{ {k}x.v >= 0 }}{w}{q}",
+    "PATTERN SEQ(A x, B y, ~(C n)) WHERE skip_till_any_match {{ {k}y.v >= 0 }} WITHIN {n}{q}",
+]  # fmt: skip
 
 #: Queries that count and add up over all of their matches.
 ADDING = [
@@ -361,6 +388,50 @@ def mixture(seed: int, *, totals: int = 40) -> PatternCase:
     if choose.chance(70):
         actions.append(("finish",))
     return PatternCase(events, options, actions)
+
+
+def keeping(seed: int) -> PatternCase:
+    """A case of patterns with KEEP and AFTER MATCH beside others, which wait for events or for time."""
+    choose = Seeded(seed)
+    events = _many_events(choose)
+    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
+    options = {
+        "time": "t",
+        "stream": None,
+        "by": by,
+        "positions": True,
+        "output": choose.one_of(["events", "events", "positions"]),
+        "valuations": False,
+        "capacity": choose.one_of([1, 1, 1 << 10]),
+        "time_unit": "s",
+    }
+    queries = [_kept(choose, by) for _ in range(choose.integer(2, 6))]
+    queries += [_other(choose, by, 9) for _ in range(choose.integer(0, 2))]
+    actions = _actions(choose, events, "t", queries, [f"p{n}" for n in range(9)], 12)
+    if choose.chance(70):
+        actions.append(("finish",))
+    return PatternCase(events, options, actions)
+
+
+def _kept(choose: Seeded, by: tuple[str, ...]) -> str:
+    shape = choose.one_of([one for one in KEPT if not by or "{p}" in one or "[k]" in one or "{k}" in one])
+    keyed = bool(by) or choose.chance(50)
+    measured = " [t]" if shape.startswith("SELECT") else ""
+    windows = ["", f" WITHIN {choose.integer(1, 6)}{measured}", f" WITHIN {choose.integer(1, 6)}{measured}"]
+    windows += [] if "partition_contiguity" in shape else [f" WITHIN {choose.integer(2, 5)} EVENTS"]
+    names = [
+        name for name in "xy" if f"AS {name}" in shape or f" {name}" in shape.partition("WHERE")[0].replace(",", "")
+    ]
+    skips = ["PAST LAST EVENT", "PAST LAST EVENT", "TO NEXT EVENT"]
+    skips += [f"TO {end} {name}" for name in names for end in ("FIRST", "LAST")]
+    return shape.format(
+        n=choose.integer(1, 4),
+        m=choose.integer(3, 7),
+        w=choose.one_of(windows),
+        k="[k] AND " if keyed else "",
+        p=" PARTITION BY [k]" if keyed else "",
+        q=f"{choose.one_of([' KEEP LONGEST', ' KEEP SHORTEST', ''])} AFTER MATCH SKIP {choose.one_of(skips)}",
+    )
 
 
 def _other(choose: Seeded, by: tuple[str, ...], automata: int) -> str:
@@ -663,6 +734,9 @@ def expected(one: PatternCase) -> list[Row]:
             if isinstance(query.bound.asked, BoundTotals):
                 rows += _added_up(one, name, query, events, first, since, until)
                 continue
+            if query.parsed.keep is not None:
+                rows += _decided(one, name, query, inside, first, since, until)
+                continue
             found = _matched(name, since, line[since], events, first, options)
             rows += _told(one, found, _compiled(line[since], one.events.schema, options), since, until)
     # Rows of one place are those of groups, which are in no order.
@@ -779,13 +853,61 @@ def _compiled(text: str, schema: pa.Schema, options: dict[str, Any]) -> stretto.
     return stretto.compile(text, schema, language=language_of(text), **roles)
 
 
+def _decided(
+    one: PatternCase, name: str, query: stretto.Query, inside: list[bool], first: int, since: Any, until: Any
+) -> list[tuple[tuple[Any, ...], Row]]:
+    """The matches that stay, with when they are decided: a matcher of its own is given the events of its time one by one, and times."""
+    times = one.events.column(one.options["time"])
+    begin, end = (None if at is None else at.as_py() for at in (since, until))
+    matcher = stretto.Matcher(query, output=one.options["output"], capacity=1)
+    order = -math.inf if begin is None else begin
+    events = one.events.slice(first)
+    found: list[tuple[tuple[Any, ...], Row]] = []
+    ended = False
+
+    def take(place: tuple[Any, ...], given: pa.Table) -> None:
+        rows = _as_rows(given, name, since, query, events, first, one.options)
+        found.extend(((*place, name, order, row["start"]), row) for row in rows)
+
+    for at, action in enumerate(one.actions):
+        if action[0] == "push":
+            for event in range(action[1], action[2]):
+                now = times[event]
+                if end is not None and not ended and now.as_py() >= end:
+                    take((at, 1, event, 0), matcher.advance(until))
+                    ended = True
+                if inside[event]:
+                    take((at, 1, event, 1), matcher.advance(now))
+                    take((at, 1, event, 1), matcher.push(one.events.slice(event, 1)))
+        elif action[0] == "advance" and not ended:
+            ended = end is not None and action[1].as_py() > end
+            if begin is None or begin < action[1].as_py():
+                take((at, 1, 0, 0), matcher.advance(until if ended else action[1]))
+        elif action[0] == "finish" and not ended:
+            take((at, 1, 0, 0), matcher.finish())
+    return found
+
+
 def _matched(name: str, since: Any, text: str, events: pa.Table, first: int, options: dict[str, Any]) -> list[Row]:
     query = _compiled(text, events.schema, options)
-    more = {"output": options["output"], "valuations": options["valuations"]}
+    found = stretto.match(query, events, output=options["output"], valuations=options["valuations"])
+    return _as_rows(found, name, since, query, events, first, options)
+
+
+def _as_rows(
+    found: pa.Table,
+    name: str,
+    since: Any,
+    query: stretto.Query,
+    events: pa.Table,
+    first: int,
+    options: dict[str, Any],
+) -> list[Row]:
+    """Matches as rows of a set."""
     told = query.parsed.told_keys
     keys = dict.fromkeys(key for key in (*query.partition_by, *told) if key not in options["by"])
     rows, held = [], events.to_pylist()
-    for row in stretto.match(query, events, **more).to_pylist():
+    for row in found.to_pylist():
         made = {
             "pattern": name,
             "since": None if since is None else since.as_py(),

@@ -502,6 +502,7 @@ def check_set(seed: int) -> int:
         [
             patterns.case,
             patterns.mixture,
+            patterns.keeping,
             patterns.adding,
             patterns.alike,
             patterns.clauses,

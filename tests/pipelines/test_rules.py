@@ -389,12 +389,7 @@ CLAUSE_OF = "MATCH_RECOGNIZE (%s PATTERN (A B) %s DEFINE B AS x > 3 AND y = 'a')
 
 #: Rules that no set takes, whatever the events: keys of the rule, where that shows, and what is told.
 REFUSED: dict[str, tuple[str, int, str]] = {
-    "KEEP": (f'query = "{SELECT} KEEP LONGEST"', 5, "KEEP and AFTER MATCH choose"),
-    "AFTER MATCH": (
-        f'query = "{SELECT} WITHIN 1 minute KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT"',
-        5,
-        "KEEP and AFTER MATCH choose",
-    ),
+    "KEEP": (f'every = 9\nquery = "{SELECT} KEEP LONGEST"', 5, "those of this pattern may overlap: AFTER MATCH SKIP PAST"),
     "the best": (f'query = "{SELECT} ORDER BY SUM(b[x]) DESC LIMIT 3"', 5, "ORDER BY … LIMIT and SAMPLE choose"),
     "a sample": (f'query = "{SELECT} SAMPLE 3"', 5, "ORDER BY … LIMIT and SAMPLE choose"),
     "totals": (f'query = "{SELECT.replace("*", "COUNT(*)")}"', 5, "it counts and adds up"),
@@ -404,7 +399,6 @@ REFUSED: dict[str, tuple[str, int, str]] = {
         5,
         "hands matches over as sets",
     ),
-    "SASE+": ('query = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { [k] } KEEP LONGEST"', 5, "KEEP and AFTER"),
     "pipes": (
         'language = "eql"\nquery = "sequence by u [A where true] [B where true] | head 3"',
         6,
@@ -426,7 +420,7 @@ REFUSED: dict[str, tuple[str, int, str]] = {
     "overlaps": (
         f'every = 9\nquery = "{CLAUSE_OF % ("AFTER MATCH SKIP TO NEXT ROW", "")}"',
         5,
-        "those of this clause may overlap",
+        "those of this pattern may overlap",
     ),
     "an arc": (
         'language = \'afa\'\nquery = \'arcs = [{ source = "a", target = "b", when = "e.x >" }]\'',
@@ -475,6 +469,8 @@ TAKEN = [
     "SELECT * FROM S WHERE A AS a ; B AS b FILTER a[x > 3 AND z > '2024-01-01'] AND b[lower(n) LIKE 'a%'] PARTITION BY [k]",
     "SELECT * FROM S WHERE A ; B AFTER 5 [z] WITHIN 9 [z]",
     "SELECT * FROM S, R WHERE A ; B WITHIN 10 minutes",
+    "SELECT * FROM S WHERE A ; B WITHIN 1 minute KEEP LONGEST AFTER MATCH SKIP TO NEXT EVENT",
+    "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [k] AND a.x < b[i].x } AFTER MATCH SKIP PAST LAST EVENT",
     "SELECT a[x + 1.5 * y] FROM S WHERE A AS a ; NOT B WITHIN 5 minutes".replace("a[x + 1.5 * y]", "a[x]"),
     "PATTERN SEQ(A+ a[], B b) WHERE skip_till_next_match { [k] AND avg(a[..i-1].x) < a[i].x AND b.f AND b.d = 'x' }",
     CLAUSE_OF

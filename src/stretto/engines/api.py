@@ -70,7 +70,9 @@ class Matches(NamedTuple):
     outputs: Outputs | None = None  #: of an automaton with a register: what each row says beside its place
     part: I64 | None = None  #: the partition of each row, where a run tells it
     #: The event at which each row is known, where rows come later than the events that complete them; they are in its order then.
+    #: Of a row that time decides alone −1, with ``due``, or ``~start``: the window of that start has passed.
     known: I64 | None = None
+    due: NDArray[Any] | None = None  #: the time that has to pass, where ``known`` is −1
     window: I64 | None = None  #: where rows are of windows that begin every so often: the number of each row's window
     timed_out: TimedOut | None = None  #: which rows are partial matches that have timed out; ``None``: none is
     #: Where matches are counted and added up: what each row says of those of an event (``start`` is the first of theirs), or of a

@@ -8,6 +8,7 @@ import math
 import random
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,60 @@ def test_random_mixtures_of_all_languages() -> None:
     assert rows > cases(150)
 
 
+def test_random_patterns_of_which_some_matches_stay() -> None:
+    """Each comes when a matcher that is given events one by one has decided it, whatever the cuts; also through snapshots of all."""
+    first, count = 140_000, cases(200)
+    assert sum(agree(changing, range(first, first + count), case=changing.keeping)) > count
+    for seed in range(first, first + count // 4):
+        one = changing.one_by_one(changing.keeping(seed))
+        saved = [more for action in one.actions for more in (action, ("snapshot",))]
+        whole = list(map(repr, changing.found(changing.keeping(seed))))
+        assert list(map(repr, changing.found(replace(one, actions=saved)))) == whole, f"seed {seed}"
+
+
 def test_random_constants_of_conditions_between_events() -> None:
     """Patterns that differ in these only run the same code, each with its own."""
     rows = sum(agree(changing, range(120_000, 120_000 + cases(150)), case=changing.relating))
     assert rows > cases(150)
+
+
+SESSION = "SELECT * FROM S WHERE A+ AS x GAP 5 [t] PARTITION BY [k] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT"
+
+
+def test_a_session_comes_at_the_first_event_or_punctuation_behind_its_gap() -> None:
+    """By id among what is known there, though its last event is long gone; one that is not decided when its pattern ends never comes."""
+    patterns = new()
+    patterns.change(
+        [Change("session", SESSION), Change("a", "SELECT * FROM S WHERE D"), Change("z", "SELECT * FROM S WHERE D")]
+    )
+    assert patterns.push([event("A", 0), event("A", 3), event("A", 6), event("D", 11)]).column(
+        "pattern"
+    ).to_pylist() == ["a", "z"]
+    assert patterns.expires == 11
+    assert not patterns.idle
+    assert short(patterns.push([event("D", 12), event("A", 20)])) == [
+        ("a", None, 12, 12), ("session", None, 0, 6), ("z", None, 12, 12),
+    ]  # fmt: skip
+    assert patterns.advance(25).num_rows == 0
+    assert short(patterns.advance(26)) == [("session", None, 20, 20)]
+    assert patterns.idle
+    patterns.push([event("A", 30), event("A", 31, "q")])
+    patterns.change(Change("session", None, since=36))
+    assert short(patterns.advance(50)) == [("session", None, 30, 30)]
+    assert patterns.finish().num_rows == 0
+
+
+def test_starts_that_may_still_have_a_match_hold_back_later_ones_until_their_window_has_passed() -> None:
+    """Their times are known as long, also in a snapshot, though no partial match has them."""
+    query = "PATTERN SEQ(A a, B b) WHERE strict_contiguity { a.v < b.v } WITHIN 9 AFTER MATCH SKIP PAST LAST EVENT"
+    patterns = new()
+    patterns.change([Change("it", query), Change("z", "SELECT * FROM S WHERE D")])
+    assert not short(patterns.push([event("A", 1, v=5), event("A", 2), event("B", 3, v=2), event("C", 9)]))
+    patterns = new().restore(patterns.snapshot())
+    assert patterns.expires == 10
+    assert short(patterns.push([event("D", 10), event("D", 11)])) == [
+        ("z", None, 10, 10), ("it", None, 2, 3), ("z", None, 11, 11),
+    ]  # fmt: skip
 
 
 @pytest.fixture
@@ -287,7 +338,11 @@ def test_what_a_set_does_not_take() -> None:
             "a set of patterns waits for 't', while the window measures 'v': measure 't'",
         ),
         ("A where true | head 3", "eql", r"the pipe '\| head 3' is of a whole result"),
-        (AB + " WITHIN 5 [t] KEEP LONGEST", None, "KEEP and AFTER MATCH choose: match it on its own"),
+        (
+            RISING + " WITHIN 5 [v] KEEP LONGEST",
+            None,
+            "a set of patterns waits for 't', while the window measures 'v'",
+        ),
         (
             "PATTERN SEQ(A+ a[]) WHERE skip_till_any_match { } OUTPUT compressed",
             None,

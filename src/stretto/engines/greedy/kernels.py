@@ -82,7 +82,7 @@ def pass_time(
                 bounded, end = _deadline(start, part, machine, rules, starts, nodes, parts, registers)
                 if not starts.closed[start] and not (bounded and end <= time):
                     break
-                status = _give(part, machine, rules, starts, nodes, parts, out, registers)
+                status = _give(part, -1, machine, rules, starts, nodes, parts, out, registers)
                 if status != DONE:
                     return status
             parts.timed[part] = False
@@ -107,7 +107,7 @@ def close(
         start = order[registers[s.CURSOR]]
         part = starts.part[start]
         if starts.used[start] and parts.first[part] == start:
-            status = _give(part, machine, rules, starts, nodes, parts, out, registers)
+            status = _give(part, -1, machine, rules, starts, nodes, parts, out, registers)
             if status != DONE:
                 return status
         registers[s.CURSOR] += 1
@@ -195,7 +195,7 @@ def _settle(
             and _goes_on(start, part, last, events.clock[at], machine, starts, nodes, parts)
         ):
             return DONE
-        status = _give(part, machine, rules, starts, nodes, parts, out, registers)
+        status = _give(part, events.position[at], machine, rules, starts, nodes, parts, out, registers)
         if status != DONE:
             return status
     return DONE
@@ -203,9 +203,20 @@ def _settle(
 
 @inlined
 def _give(
-    part: int, machine: Machine, rules: Rules, starts: Starts, nodes: Nodes, parts: Parts, out: Output, registers: s.I64
+    part: int,
+    known: int,
+    machine: Machine,
+    rules: Rules,
+    starts: Starts,
+    nodes: Nodes,
+    parts: Parts,
+    out: Output,
+    registers: s.I64,
 ) -> int:
-    """The first start of a partition gives its match, if it has one, and the starts go that may not follow. O(length)."""
+    """The first start of a partition gives its match, if it has one, and the starts go that may not follow. O(length).
+
+    ``known``: position of the event that decides it; −1: the timer of the partition does.
+    """
     start = parts.first[part]
     best = starts.best[start]
     if best == s.NIL:
@@ -229,6 +240,7 @@ def _give(
             follows = max(starts.position[start] + 1, nodes.position[node])
         node = nodes.before[node]
     out.start[row], out.end[row], out.stop[row] = starts.position[start], nodes.position[best], cell + length
+    out.known[row], out.due[row] = known, parts.due[part]
     registers[s.ROWS] = row + 1
     registers[s.CELLS] = cell + length
     registers[s.TRIGGERS] += 1

@@ -87,6 +87,11 @@ class GreedyProgram(KeptProgram):
         """The columns that it reads."""
         return self.steps.columns
 
+    @property
+    def reader(self) -> TimedProgram:
+        """What asks single events."""
+        return self.steps
+
     def started(self, how: Starting) -> GreedyRun:  # type: ignore[override]
         """A run from the beginning of a stream."""
         return GreedyRun(self, how)

@@ -55,7 +55,8 @@ class State:
         return store.zeros(Timers, count + 2, time=self.due)
 
     def _output(self, rows: int, cells: int) -> Output:
-        return store.zeros(Output, rows, position=np.zeros(cells, np.int64), mark=np.zeros(cells, np.int32))
+        position, mark = np.zeros(cells, np.int64), np.zeros(cells, np.int32)
+        return store.zeros(Output, rows, position=position, mark=mark, due=self.due)
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +114,8 @@ class State:
         """Take the matches out of the output buffers."""
         rows, cells = int(self.registers[s.ROWS]), int(self.registers[s.CELLS])
         self.registers[[s.ROWS, s.CELLS]] = 0
-        return Matches.copied(self.out, rows, cells)
+        known, due = self.out.known[:rows].copy(), self.out.due[:rows].copy()
+        return Matches.copied(self.out, rows, cells)._replace(known=known, due=due)
 
     # -- starts and partitions ----------------------------------------------------------------------------------------
 

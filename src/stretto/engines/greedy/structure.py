@@ -100,3 +100,5 @@ class Output(NamedTuple):
     stop: I64
     position: I64
     mark: I32
+    known: I64  #: position of the event at which row k is decided; −1: time decides it, or the end
+    due: Clock  #: of a row that time decides: the last time at which it was open

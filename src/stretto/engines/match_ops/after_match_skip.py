@@ -64,14 +64,18 @@ class Keeper(Operator):
         The variables in the order of the pattern's components, where matches of the same events may differ by them.
     waits
         Whether matches come later than the event that completes them.
+    timed
+        Whether windows measure an attribute.
     """
 
     visited = True
 
-    def __init__(self, keep: Keep, marks: Sequence[frozenset[str]], order: Sequence[str], *, waits: bool) -> None:
+    def __init__(
+        self, keep: Keep, marks: Sequence[frozenset[str]], order: Sequence[str], *, waits: bool, timed: bool
+    ) -> None:
         self.keep, self.marks, self.order = keep, marks, order
         early = not keep.longest and not waits
-        self.rule = Rule(longest=keep.longest, early=early, by_part=False, waits=waits)
+        self.rule = Rule(longest=keep.longest, early=early, by_part=False, waits=waits, timed=timed)
         self.starts = zeros(Starts, 8, open=np.bool_)
         self.queues = zeros(Queues, 1)
         self.registers = np.zeros(REGISTERS, np.int64)
@@ -105,7 +109,7 @@ class Keeper(Operator):
         if piece is not None:
             self.held = Matches.joined([self.held, piece])
             self.found = self._read(self.held)
-        given = np.empty(self._starts + until - int(self.registers[AT]) + 1, np.int64)
+        given = np.empty((2, self._starts + until - int(self.registers[AT]) + 1), np.int64)
         walk(until, self.visits, self.found, self.starts, self.queues, given, self.registers, self.rule)
         if until < self.visits.position.size:
             self.passed = int(self.visits.position[until])
@@ -116,7 +120,7 @@ class Keeper(Operator):
 
     def close(self, low: int) -> Matches | None:
         """The matches that stay, as no more begin with an event below ``low``."""
-        given = np.empty(self._starts, np.int64)
+        given = np.empty((2, self._starts), np.int64)
         rule = self.rule._replace(by_part=False)
         close(low, self.found, self.starts, self.queues, given, self.registers, rule)
         return self._given(given)
@@ -125,7 +129,7 @@ class Keeper(Operator):
         """More matches of starts that are not closed."""
         self.held = Matches.joined([self.held, piece])
         self.found = self._read(self.held)
-        none = np.empty(0, np.int64)
+        none = np.empty((2, 0), np.int64)
         walk(0, NO_VISITS, self.found, self.starts, self.queues, none, self.registers, self.rule._replace(waits=True))
 
     def _raise(self, until: int) -> None:
@@ -158,10 +162,10 @@ class Keeper(Operator):
 
     def _given(self, given: I64) -> Matches | None:
         """The matches of some rows; the others that a start still has are kept."""
-        chosen = given[: self.registers[GIVEN]]
+        chosen, known = given[:, : self.registers[GIVEN]]
         if not chosen.size and self.registers[ROW] == self.looked:
             return None
-        found = self.held.taken(chosen) if chosen.size else None
+        found = self.held.taken(chosen)._replace(known=known) if chosen.size else None
         best = self.starts.best[: self._starts]
         wanted = np.flatnonzero(self.starts.open[: self._starts] & (best > 0))
         ahead = int(self.registers[ROW])  # those from here on wait for their events
@@ -306,11 +310,18 @@ class KeptProgram(AroundProgram["KeptRun"]):
         super().__init__(machine, keep)
         self.keep, self.order = keep, order
 
+    @property
+    def reader(self) -> Program | NfabProgram | TimedProgram:
+        """What asks single events."""
+        return self.machine
+
     def started(self, how: Starting) -> KeptRun:
         """A run from the beginning of a stream; matches are never counted unlisted."""
         labels = how.labels or self.keep.variable is not None
         waits = self.machine.query.parsed.last_negation is not None
-        keeper = Keeper(self.keep, self.marks, self.order if labels else (), waits=waits)
+        window = self.machine.query.window
+        timed = window is not None and window.attribute is not None
+        keeper = Keeper(self.keep, self.marks, self.order if labels else (), waits=waits, timed=timed)
         run = self.machine.started(how._replace(labels=labels, counts=False, operator=keeper))
         return KeptRun(self, run, keeper, how.budget or Budget())
 

@@ -68,6 +68,7 @@ class Rule(NamedTuple):
     early: bool  #: whether a start is decided by the first event that completes a match
     by_part: bool  #: whether windows are those of each partition
     waits: bool  #: whether matches come later than the event that completes them
+    timed: bool  #: whether windows measure an attribute, so that time closes starts
 
 
 @inlined
@@ -137,42 +138,42 @@ def _pop(part: int, starts: Starts, queues: Queues) -> None:
 
 
 @inlined
-def _give(part: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64) -> None:
+def _give(part: int, known: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64) -> None:
     """The first start of a queue gives its match, if it has one, and the starts go that may not follow. Amortized O(1)."""
     row = starts.best[queues.first[part]] - 1
     _pop(part, starts, queues)
     if row >= 0:
-        given[registers[GIVEN]] = row
+        given[0, registers[GIVEN]], given[1, registers[GIVEN]] = row, known
         registers[GIVEN] += 1
         while queues.first[part] and starts.position[queues.first[part]] < found.follows[row]:
             _pop(part, starts, queues)
 
 
 @inlined
-def _settle(part: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64) -> None:
+def _settle(part: int, known: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64) -> None:
     """What is decided at the front of a queue, where the first match decides."""
     while queues.first[part] and starts.best[queues.first[part]]:
-        _give(part, found, starts, queues, given, registers)
+        _give(part, known, found, starts, queues, given, registers)
 
 
 @inlined
 def _close(
-    low: int, part: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64, rule: Rule
+    low: int, part: int, at: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64, rule: Rule
 ) -> None:
-    """The starts with keys below ``low`` are closed: those of all partitions, or of one."""
+    """The starts with keys below ``low`` are closed, by the event at a position: those of all partitions, or of one."""
     if rule.by_part:
         while queues.first[part] and starts.key[queues.first[part]] < low:
-            _give(part, found, starts, queues, given, registers)
+            _give(part, at, found, starts, queues, given, registers)
             if rule.early:
-                _settle(part, found, starts, queues, given, registers)
+                _settle(part, at, found, starts, queues, given, registers)
         return
     while registers[CLOSED] < registers[COUNT] and starts.key[registers[CLOSED]] < low:
         slot = registers[CLOSED]
         if starts.open[slot]:
-            one = starts.part[slot]
-            _give(one, found, starts, queues, given, registers)
+            one, known = starts.part[slot], ~starts.position[slot] if rule.timed else at
+            _give(one, known, found, starts, queues, given, registers)
             if rule.early:
-                _settle(one, found, starts, queues, given, registers)
+                _settle(one, known, found, starts, queues, given, registers)
         registers[CLOSED] += 1
 
 
@@ -180,7 +181,7 @@ def _close(
 def close(low: int, found: Found, starts: Starts, queues: Queues, given: I64, registers: I64, rule: Rule) -> None:
     """Time has come so far that starts below a key are closed, whatever partition they are of."""
     registers[GIVEN] = 0
-    _close(low, 0, found, starts, queues, given, registers, rule)
+    _close(low, 0, -1, found, starts, queues, given, registers, rule)
 
 
 @jit
@@ -190,7 +191,8 @@ def walk(
     """The events from ``registers[AT]`` on and before ``until``, with their matches; some of event ``until`` may be there.
 
     Loop invariant: the first start of a queue is open, and neither closed nor, where the first match decides, decided. Cost for an
-    event: O(1) amortized, and O(log starts + length) for each match. ``given`` gets the rows of the matches that stay, in order.
+    event: O(1) amortized, and O(log starts + length) for each match. ``given`` gets the rows of the matches that stay, in order, and at
+    which event each is known (``~start``: when the window of that start has passed).
     """
     registers[GIVEN] = 0
     rows = found.start.size
@@ -205,7 +207,7 @@ def walk(
         if i == until and registers[ROW] == rows:
             break
         if not registers[ENTERED]:
-            _close(visits.low[i], visits.part[i], found, starts, queues, given, registers, rule)
+            _close(visits.low[i], visits.part[i], visits.position[i], found, starts, queues, given, registers, rule)
             if visits.begins[i] and not rule.waits:
                 _enter(i, visits, starts, queues, registers)
         while registers[ROW] < rows and found.end[registers[ROW]] <= visits.position[i]:
@@ -213,5 +215,5 @@ def walk(
             registers[ROW] += 1
         registers[ENTERED] = i == until
         if i < until and rule.early:
-            _settle(visits.part[i], found, starts, queues, given, registers)
+            _settle(visits.part[i], visits.position[i], found, starts, queues, given, registers)
     registers[AT] = until

@@ -19,7 +19,7 @@ from stretto.frame import Section
 from stretto.matching.pattern_set.compiled_pattern import CompiledQuery
 from stretto.matching.pattern_set.dedicated_run import OtherRun
 from stretto.matching.pattern_set.event_routing import RoutedEvents
-from stretto.matching.pattern_set.result_table import joined, sliced
+from stretto.matching.pattern_set.result_table import by_event, joined
 from stretto.matching.pattern_set.shared_aggregate_run import CompiledAggregates, several
 from stretto.matching.pattern_set.shared_predicates import SharedKeys
 from stretto.query.totals import Extent
@@ -145,7 +145,7 @@ class SeveralRun(AddingRun):
                 assert piece.part is not None
                 waiting[whose[piece.part[0]]].append(piece)
 
-        return (_by_event(of(number)) for number in range(len(waiting)))
+        return (by_event(of(number), _sorted) for number in range(len(waiting)))
 
     def narrowed(self, ids: Sequence[str], *, capacity: int, budget: Budget) -> SeveralRun:
         """A run of some of the patterns, in the same order, that stands where this one does."""
@@ -156,30 +156,6 @@ class SeveralRun(AddingRun):
         self.run.narrow(section.sub("run"), fresh.part.machine)
         fresh.load(section)
         return fresh
-
-
-def _by_event(found: Iterator[Matches]) -> Iterator[Matches]:
-    """Rows of windows in the order of the events at which they are known, and of patterns, with one event in one piece."""
-    held: list[Matches] = []  # what is known at the last event
-    for piece in found:
-        known = piece.known
-        if known is None:
-            yield piece
-            continue
-        same = 0
-        if held:
-            assert held[0].known is not None
-            same = int(np.searchsorted(known, held[0].known[0], "right"))
-            held.append(sliced(piece, 0, same))
-        if same < known.size:
-            if held:
-                yield _sorted(held)
-            last = int(np.searchsorted(known, known[-1]))
-            if same < last:
-                yield _sorted([sliced(piece, same, last)])
-            held = [sliced(piece, max(same, last), known.size)]
-    if held:
-        yield _sorted(held)
 
 
 def _sorted(pieces: Sequence[Matches]) -> Matches:

@@ -19,6 +19,7 @@ from stretto.columns.classes import Classifier, condition_of
 from stretto.columns.coding import single_column
 from stretto.columns.vectorized import mask
 from stretto.engines.afa.program import AfaProgram
+from stretto.engines.greedy.program import GreedyProgram
 from stretto.engines.match_ops.after_match_skip import KeptProgram
 from stretto.engines.match_ops.aggregate import AddedProgram
 from stretto.engines.match_ops.timeouts import TimeoutProgram
@@ -37,11 +38,12 @@ from stretto.matching.output.match_table import Layout
 from stretto.matching.output.memory_budget import Columns
 from stretto.matching.output.pipes import refuse_pipes
 from stretto.matching.pattern_set.prefix_sharing import Asked, Prefix, excluding
+from stretto.matching.pattern_set.throttle import WHENEVER
 from stretto.query import predicate as p
 from stretto.query.guard import Guard
 from stretto.query.passes.bind_sase import BoundSase
 from stretto.query.passes.bind_totals import BoundTotals
-from stretto.query.query import AnyQuery, Consume, Strategy
+from stretto.query.query import AnyQuery, Consume, Skip, Strategy
 from stretto.query.totals import Best, Extent, Sample
 
 K = TypeVar("K", bound=Hashable)
@@ -123,9 +125,9 @@ class CompiledPattern:
     waits = False
     wait: int | float = 0
     #: What runs it.
-    machine: Machine | AfaProgram | RowProgram | SeveralProgram
+    machine: Machine | KeptProgram | AfaProgram | RowProgram | SeveralProgram
     #: Whose marks its matches have: the machine of all queries that differ from this one in what their guards ask only.
-    lister: Machine | AfaProgram | RowProgram | SeveralProgram
+    lister: Machine | KeptProgram | AfaProgram | RowProgram | SeveralProgram
     #: What each guard of the machine asks of an event; ``None``: it never holds.
     conditions: Sequence[p.Predicate | None] = ()
     #: Which events belong to the streams that it reads; ``None``: all do.
@@ -367,7 +369,9 @@ class CompiledQuery(CompiledPattern):
         Its automaton is too large.
     """
 
-    machine: Machine
+    machine: Machine | KeptProgram
+    #: What asks single events: its machine, or the one inside.
+    reader: Machine
 
     def __init__(self, query: Query, *, valuations: bool) -> None:
         bound = query.bound
@@ -382,10 +386,6 @@ class CompiledQuery(CompiledPattern):
             self.returned = cast(BoundSase, bound)
         self.text, self.language, self.partition_by = query.text, query.language, query.partition_by
         self.tested, self.selected = bound.tested, bound.selected
-        if query.parsed.keep is not None:
-            raise OptionError(
-                "many patterns at once list every match, and KEEP and AFTER MATCH choose: match it on its own"
-            )
         if isinstance(query.parsed.asked, Best | Sample):
             raise OptionError(
                 "many patterns at once list every match, and ORDER BY … LIMIT and SAMPLE choose: match it on its own"
@@ -399,13 +399,15 @@ class CompiledQuery(CompiledPattern):
                 "counts and sums over all matches are those of one automaton beside other patterns, and this query has conditions "
                 "between events, gaps, or a negation: match it on its own"
             )
-        assert not isinstance(program, KeptProgram | TimeoutProgram | PickedProgram)
+        assert not isinstance(program, TimeoutProgram | PickedProgram)
         self.machine = program
+        self.reader = program.reader if isinstance(program, KeptProgram) else program
         if isinstance(bound.asked, BoundTotals):
             self.totals = bound.asked
             _check_windows(self.totals, schema.time)
         only = query.streams[0]
-        guards = program.cea.guards if isinstance(program, Program) else program.classifier.guards
+        reader = self.reader
+        guards = reader.cea.guards if isinstance(reader, Program) else reader.classifier.guards
         asked = [condition_of(guard, schema, only, only) if isinstance(guard, Guard) else guard for guard in guards]
         self.conditions = [None if one is None else p.weakened(one) for one in asked]
         if schema.stream is not None and not query.parsed.any_stream:
@@ -415,12 +417,14 @@ class CompiledQuery(CompiledPattern):
         self.waits = query.waits
         self.wait = window.size if query.waits and window is not None else 0
         self.measures = window.attribute if window is not None and window.attribute != schema.time else None
+        if isinstance(program, KeptProgram):
+            self._keep(program)
         self.lister = program
         if isinstance(program, Program) and self.on_tecs:
             self.lister = _MODELS.get(program.alike, lambda: program)
         elif isinstance(program, NfabProgram) and program.alike is not None:
             self.lister = _ALIKE.get(program.alike, lambda: program)
-        elif query.waits and self.measures is not None:
+        elif query.waits and self.measures is not None and not isinstance(program, GreedyProgram):
             raise OptionError(
                 f"the matches wait until their window has passed, and a set of patterns waits for '{schema.time}', while the window "
                 f"measures '{self.measures}': measure '{schema.time}', or match it on its own"
@@ -451,7 +455,7 @@ class CompiledQuery(CompiledPattern):
         """Whether an event that satisfies none of its guards changes nothing."""
         if isinstance(self.machine, Program) and self.on_tecs:
             return self.machine.skips
-        return guards_of(self.machine.query) is not None
+        return guards_of(self.reader.query) is not None
 
     def columns(self, *, output: str, positions: bool) -> Layout:
         """The columns of its matches where it is matched on its own."""
@@ -467,7 +471,16 @@ class CompiledQuery(CompiledPattern):
             inside = None if self.source is None else mask(self.source, events)
             return both(inside, keyed(events, self.query.bound.partition_by))
 
-        self.machine.classifier.classify(events, among)
+        self.reader.classifier.classify(events, among)
+
+    def _keep(self, program: KeptProgram) -> None:
+        """Time may decide which match stays. Those of a key come in the order of their ends where none begins before the last one's."""
+        if isinstance(program, GreedyProgram):
+            self.waits = self.waits or program.steps.query.clock == self.query.bound.schema.time
+        if program.keep.skip is Skip.PAST:
+            self.wait = WHENEVER
+        elif not self.query.waits or self.measures is not None:
+            self.overlaps = True
 
 
 def _check_windows(totals: BoundTotals, time: str | None) -> None:

@@ -192,6 +192,15 @@ class _Places:
         """The times of events at positions of the stream."""
         return self._time[np.searchsorted(self._position[: self._count], positions)]
 
+    def times_at(self, numbers: I64) -> NDArray[Any]:
+        """The times of events by their numbers."""
+        return self._time[numbers - self._first]
+
+    def open_from(self, size: int | float, oldest: int) -> int:
+        """The first event that is kept, by its number, from ``oldest`` on or in a window that ends with the last one."""
+        time = self._time[: self._count]
+        return min(oldest, self._first + int(np.searchsorted(time, time[-1] - size))) if self._count else oldest
+
     def since(self, oldest: int) -> I64:
         """The positions of the events from number ``oldest`` on."""
         found: I64 = self._position[max(oldest - self._first, 0) : self._count].copy()

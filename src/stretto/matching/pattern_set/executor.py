@@ -27,6 +27,7 @@ from stretto.matching.pattern_set.compiled_pattern import CompiledPattern, Compi
 from stretto.matching.pattern_set.dedicated_run import OtherRun, TecsRun, own_visits
 from stretto.matching.pattern_set.event_history import Kept
 from stretto.matching.pattern_set.event_routing import RoutedEvents
+from stretto.matching.pattern_set.kept_run import KeepingRun
 from stretto.matching.pattern_set.limits import Limits, Options
 from stretto.matching.pattern_set.predicate_index import Visits
 from stretto.matching.pattern_set.prefix_sharing import Lead
@@ -393,7 +394,7 @@ class Running:
                 part, by=self._options.by, measured=self._options.measures, capacity=self._options.capacity
             )
         assert isinstance(part, CompiledQuery)
-        kind = OtherRun if part.totals is None else AddingRun
+        kind = AddingRun if part.totals is not None else OtherRun if part.query.parsed.keep is None else KeepingRun
         return kind(part, labels=self._labels(part), capacity=self._options.capacity, budget=budget)
 
     def _new_several(self, part: CompiledAggregates, versions: Sequence[Version]) -> SeveralRun:

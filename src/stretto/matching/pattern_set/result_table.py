@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -134,6 +134,30 @@ def joined(pieces: Sequence[Matches]) -> Matches:
     start, end, part = (np.concatenate([getattr(one, name) for one in pieces]) for name in ("start", "end", "part"))
     known = None if pieces[0].known is None else np.concatenate([one.known for one in pieces if one.known is not None])
     return Matches.added_up(start, end, whole)._replace(part=part, known=known)
+
+
+def by_event(found: Iterator[Matches], ordered: Callable[[Sequence[Matches]], Matches]) -> Iterator[Matches]:
+    """Rows in the order of the events at which they are known, those of one event in one piece, which ``ordered`` makes of several."""
+    held: list[Matches] = []  # what is known at the last event
+    for piece in found:
+        known = piece.known
+        if known is None:
+            yield piece
+            continue
+        same = 0
+        if held:
+            assert held[0].known is not None
+            same = int(np.searchsorted(known, held[0].known[0], "right"))
+            held.append(sliced(piece, 0, same))
+        if same < known.size:
+            if held:
+                yield ordered(held)
+            last = int(np.searchsorted(known, known[-1]))
+            if same < last:
+                yield ordered([sliced(piece, same, last)])
+            held = [sliced(piece, max(same, last), known.size)]
+    if held:
+        yield ordered(held)
 
 
 def sliced(piece: Matches, low: int, high: int) -> Matches:

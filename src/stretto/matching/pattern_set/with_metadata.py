@@ -257,7 +257,7 @@ class AnnotatedPatternSet:
             )
         if part.overlaps:
             raise OptionError(
-                f"pattern '{change.id}': every= leaves out matches in the order of their ends, and those of this clause may overlap: "
+                f"pattern '{change.id}': every= leaves out matches in the order of their ends, and those of this pattern may overlap: "
                 "AFTER MATCH SKIP PAST LAST ROW"
             )
 
