@@ -856,7 +856,7 @@ def _compiled(text: str, schema: pa.Schema, options: dict[str, Any]) -> stretto.
 def _decided(
     one: PatternCase, name: str, query: stretto.Query, inside: list[bool], first: int, since: Any, until: Any
 ) -> list[tuple[tuple[Any, ...], Row]]:
-    """The matches that stay, with when they are decided: a matcher of its own is given the events of its time one by one, and times."""
+    """The matches that stay, with when they are decided: a matcher of its own is given the events of its time one by one."""
     times = one.events.column(one.options["time"])
     begin, end = (None if at is None else at.as_py() for at in (since, until))
     matcher = stretto.Matcher(query, output=one.options["output"], capacity=1)

@@ -389,7 +389,11 @@ CLAUSE_OF = "MATCH_RECOGNIZE (%s PATTERN (A B) %s DEFINE B AS x > 3 AND y = 'a')
 
 #: Rules that no set takes, whatever the events: keys of the rule, where that shows, and what is told.
 REFUSED: dict[str, tuple[str, int, str]] = {
-    "KEEP": (f'every = 9\nquery = "{SELECT} KEEP LONGEST"', 5, "those of this pattern may overlap: AFTER MATCH SKIP PAST"),
+    "KEEP": (
+        f'every = 9\nquery = "{SELECT} KEEP LONGEST"',
+        5,
+        "those of this pattern may overlap: AFTER MATCH SKIP PAST",
+    ),
     "the best": (f'query = "{SELECT} ORDER BY SUM(b[x]) DESC LIMIT 3"', 5, "ORDER BY … LIMIT and SAMPLE choose"),
     "a sample": (f'query = "{SELECT} SAMPLE 3"', 5, "ORDER BY … LIMIT and SAMPLE choose"),
     "totals": (f'query = "{SELECT.replace("*", "COUNT(*)")}"', 5, "it counts and adds up"),
@@ -732,6 +736,62 @@ query = "MATCH_RECOGNIZE (PATTERN (A)"
     assert told["burst"]["alerts"] + told["burst"]["suppressed"] == alone.num_rows
     code, shown, _ = run(capsys, "rules", "explain", str(path), "burst")
     assert (code, "F{2,} L" in shown) == (0, True)
+
+
+BURSTS = """
+[events]
+time = "t"
+
+[[rule]]
+id = "burst"
+query = "SELECT * FROM S WHERE FAILED+ AS f GAP 10 [t] PARTITION BY [user] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT"
+
+[[rule.test]]
+matches = 1
+events = [
+  {type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 9, user = "ann"}, {type = "FAILED", t = 18, user = "ann"},
+  {type = "END", t = 29},
+]
+
+[[rule.test]]
+matches = 2
+events = [{type = "FAILED", t = 1, user = "ann"}, {type = "FAILED", t = 2, user = "bob"}, {type = "END", t = 29}]
+
+[[rule]]
+id = "twice"
+query = "PATTERN SEQ(FAILED a, FAILED b) WHERE skip_till_next_match { [user] AND a.t < b.t } WITHIN 5 [t] KEEP SHORTEST"
+"""
+
+
+def test_rules_of_which_some_matches_stay(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    """One alert a burst, with tests; what is not decided where events end goes on in the next round; repeats go by the ends."""
+    path = folder(a=BURSTS)
+    assert run(capsys, "rules", "test", str(path), "burst") == (0, "2 of 2 tests passed, of 1 rule\n", "")
+    rules = stretto.read_rules(path)
+    times = [(1, "a"), (3, "b"), (8, "a"), (12, "b"), (18, "a"), (40, "a"), (51, "a"), (52, "a")]
+    failed = [{"type": "FAILED", "t": t, "user": user} for t, user in times]
+    with pytest.warns(stretto.StrettoWarning, match=r"not decided .*: 1 match of 1 rule \('burst' 1\)"):
+        alerts = rules.match(failed, time="t")
+
+    def short(found: pa.Table) -> list[tuple[Any, ...]]:
+        return [(row["rule"], row["keys"][0][1], row["start_time"], row["end_time"]) for row in found.to_pylist()]
+
+    bursts = [("burst", "a", 1, 18), ("burst", "b", 3, 12), ("burst", "a", 40, 40), ("burst", "a", 51, 52)]
+    twice = ("twice", "a", 51, 52)
+    assert short(alerts.matches) == [*bursts[:3], twice]
+    assert {row["rule"]: row["undecided"] for row in alerts.report.to_pylist()} == {"burst": 1, "twice": 0}
+    assert short(rules.match(failed, time="t", at_end="complete").matches) == [*bursts[:3], twice, bursts[3]]
+    rounds: list[tuple[Any, ...]] = []
+    state = b""
+    for begin in range(0, len(failed), 3):
+        found = rules.match(failed[begin : begin + 3], time="t", state=state)
+        assert found.state is not None
+        state = found.state
+        rounds += short(found.matches)
+    assert rounds == [*bursts[:3], twice]
+    every = folder(a=BURSTS.replace('id = "burst"', 'id = "burst"\nevery = 25'))
+    given = short(stretto.read_rules(every).match(failed, time="t", at_end="complete").matches)
+    assert [row for row in given if row != twice] == [*bursts[:2], bursts[3]]
 
 
 @pytest.mark.parametrize("every", [None, 100, 104, 105])

@@ -73,6 +73,15 @@ OTHERS = [
     stretto.Change(
         "chain", "sequence by key with maxspan=5s [A where true] [B where x > 2] ![C where true]", language="eql"
     ),
+    stretto.Change(
+        "session",
+        "SELECT * FROM S WHERE A+ GAP 2 seconds PARTITION BY [key] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+    ),
+    stretto.Change(
+        "first",
+        "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [key] AND a.x < b[i].x } WITHIN 5 seconds KEEP SHORTEST",
+        at(4),
+    ),
     stretto.Change("steep", stretto.write_afa(STEEP), at(2), language="afa"),
     stretto.Change(
         "climb",

@@ -101,7 +101,7 @@ SESSION = "SELECT * FROM S WHERE A+ AS x GAP 5 [t] PARTITION BY [k] KEEP LONGEST
 
 
 def test_a_session_comes_at_the_first_event_or_punctuation_behind_its_gap() -> None:
-    """By id among what is known there, though its last event is long gone; one that is not decided when its pattern ends never comes."""
+    """By id among what is known there; one that is not decided when its pattern ends never comes."""
     patterns = new()
     patterns.change(
         [Change("session", SESSION), Change("a", "SELECT * FROM S WHERE D"), Change("z", "SELECT * FROM S WHERE D")]

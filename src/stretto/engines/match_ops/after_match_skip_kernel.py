@@ -191,8 +191,8 @@ def walk(
     """The events from ``registers[AT]`` on and before ``until``, with their matches; some of event ``until`` may be there.
 
     Loop invariant: the first start of a queue is open, and neither closed nor, where the first match decides, decided. Cost for an
-    event: O(1) amortized, and O(log starts + length) for each match. ``given`` gets the rows of the matches that stay, in order, and at
-    which event each is known (``~start``: when the window of that start has passed).
+    event: O(1) amortized, and O(log starts + length) for each match. ``given`` gets the rows of the matches that stay, in order, and
+    at which event each is known (``~start``: when the window of that start has passed).
     """
     registers[GIVEN] = 0
     rows = found.start.size

@@ -474,7 +474,7 @@ class CompiledQuery(CompiledPattern):
         self.reader.classifier.classify(events, among)
 
     def _keep(self, program: KeptProgram) -> None:
-        """Time may decide which match stays. Those of a key come in the order of their ends where none begins before the last one's."""
+        """Time may decide which match stays. Those of a key come in the order of their ends where they do not overlap."""
         if isinstance(program, GreedyProgram):
             self.waits = self.waits or program.steps.query.clock == self.query.bound.schema.time
         if program.keep.skip is Skip.PAST:

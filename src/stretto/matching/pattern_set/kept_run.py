@@ -40,7 +40,7 @@ class KeepingRun(OtherRun):
         return _as_one(super().finish())
 
     def _known(self, found: Iterator[Matches], first: int, times: NDArray[Any]) -> Iterator[Matches]:
-        """The matches with the event of the stream that decides each: the one at hand, or the first behind the time that has passed."""
+        """The matches with the event of the stream that decides each: the one at hand, or the first behind a time."""
         return by_event((self._at_events(piece, first, times) for piece in self._placed(found)), _by_start)
 
     def _at_events(self, piece: Matches, first: int, times: NDArray[Any]) -> Matches:
@@ -56,11 +56,12 @@ class KeepingRun(OtherRun):
     @property
     def _oldest(self) -> int:
         """The first event that a match may hold, or whose window may still decide."""
-        return self._places.open_from(self._size, super()._oldest)
+        oldest: int = self._places.open_from(self._size, super()._oldest)
+        return oldest
 
     @property
     def idle(self) -> bool:
-        """Whether nothing so far matters to what is to come: a start that holds others back does, though no match of it is possible."""
+        """Whether nothing so far matters to what is to come; what holds others back does, though no match of it is possible."""
         run = self.run
         return run.idle and not (isinstance(run, KeptRun) and run.keeper.queues.first.any())
 

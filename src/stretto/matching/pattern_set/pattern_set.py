@@ -70,10 +70,10 @@ class PatternSet:
     only, not on how they are cut into batches nor on when a change was given, as long as it was given in time.
 
     The patterns' conditions are evaluated once for all of them, and an event is handed only to those that it concerns. A pattern may
-    be an automaton, a ``MATCH_RECOGNIZE`` clause with one row for each match, or any query in CEQL, SASE+ or EQL without ``KEEP``,
-    ``AFTER MATCH``, ``OUTPUT compressed``, ``ORDER BY``, ``SAMPLE`` and pipes. A match that waits for time to pass (a negation or
-    missing event at the end) comes when time has passed it, unless its pattern has ended before; one of a clause comes when no event
-    to come can change it, or its pattern ends. Counts and sums over all matches come when a window is over, or the pattern ends.
+    be an automaton, a ``MATCH_RECOGNIZE`` clause with one row for each match, or any query in CEQL, SASE+ or EQL without
+    ``OUTPUT compressed``, ``ORDER BY``, ``SAMPLE`` and pipes. A match that waits for time to pass (a negation or missing event at the
+    end, ``KEEP``) comes when time has passed it, unless its pattern has ended before; one of a clause comes when no event to come can
+    change it, or its pattern ends. Counts and sums over all matches come when a window is over, or the pattern ends.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ def joined(pieces: Sequence[Matches]) -> Matches:
 
 
 def by_event(found: Iterator[Matches], ordered: Callable[[Sequence[Matches]], Matches]) -> Iterator[Matches]:
-    """Rows in the order of the events at which they are known, those of one event in one piece, which ``ordered`` makes of several."""
+    """Rows in the order of the events at which they are known, those of one event in one piece: ``ordered`` makes it of several."""
     held: list[Matches] = []  # what is known at the last event
     for piece in found:
         known = piece.known

@@ -257,8 +257,8 @@ class AnnotatedPatternSet:
             )
         if part.overlaps:
             raise OptionError(
-                f"pattern '{change.id}': every= leaves out matches in the order of their ends, and those of this pattern may overlap: "
-                "AFTER MATCH SKIP PAST LAST ROW"
+                f"pattern '{change.id}': every= leaves out matches in the order of their ends, and those of this pattern may "
+                "overlap: AFTER MATCH SKIP PAST LAST ROW"
             )
 
     def _wait(self, change: Change) -> Number:

@@ -222,7 +222,7 @@ class RuleSet:
         if row["error"] is not None:
             raise OptionError(row["error"])
         told = undecided_words(report)
-        hint = "an event of any type behind their windows decides them"
+        hint = "an event of any type behind their windows and gaps decides them"
         return int(row["alerts"]), None if told is None else f"found {row['alerts']}; {told}: {hint}"
 
     def _roles(self, **others: Any) -> dict[str, Any]:
