@@ -264,6 +264,21 @@ def read_adding(made: stretto.PatternSet) -> None:
     made.change(stretto.Change("all", ADDING["each"], since=events().column("ts")[CUT + 20]))
 
 
+#: Patterns of which some matches stay: as events are read, and of those that are listed.
+KEEPING = {
+    "ab": "SELECT * FROM S WHERE A AS a ; B AS b PARTITION BY [key] WITHIN 6 seconds",
+    "first": "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_any_match { [key] and b[i].x >= a.x } WITHIN 8 seconds KEEP SHORTEST",
+    "last": "SELECT LAST * FROM S WHERE A ; B PARTITION BY [key] WITHIN 9 seconds KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+    "session": "SELECT * FROM S WHERE A+ GAP 4 seconds PARTITION BY [key] KEEP LONGEST AFTER MATCH SKIP PAST LAST EVENT",
+}
+
+
+def keeping() -> stretto.PatternSet:
+    made = stretto.PatternSet(events().schema, time="ts", by=["key"], positions=True)
+    made.change([stretto.Change(name, text) for name, text in KEEPING.items()])
+    return made
+
+
 def rising() -> stretto.AFA:
     """A, then greater and greater values of x among others that are ignored, then D, or what follows a C."""
     afa = stretto.AFA(
@@ -405,6 +420,7 @@ CASES = {
     "adding-patterns": Case(adding, read_adding, go_on_with_patterns),
     "automata-patterns": Case(automata, lambda made: made.push(events().slice(0, CUT)), go_on_with_patterns),
     "clauses-patterns": Case(clauses, lambda made: made.push(events().slice(0, CUT)), go_on_with_patterns),
+    "keeping-patterns": Case(keeping, lambda made: made.push(events().slice(0, CUT)), go_on_with_patterns),
     "pattern-bucket": Case(pattern_bucket, read_bucket, go_on_with_bucket),
     "group-bucket": Case(group_bucket, read_groups, go_on_with_groups),
 }

@@ -195,8 +195,6 @@ def test_who_does_not_carry_it() -> None:
         stretto.Matcher(text, row, time="t").prime(row)
     with pytest.raises(stretto.StrettoError, match="KEEP chooses among matches, which late events add and take back"):
         stretto.Matcher(text, row, time="t", speculation=math.inf).push(row)
-    with pytest.raises(stretto.StrettoError, match="many patterns at once list every match"):
-        stretto.PatternSet({"type": str, "t": int}, time="t").change({"id": "it", "query": text})
     sase = "PATTERN SEQ(A a, B b) WHERE skip_till_any_match { } KEEP LONGEST"
     with pytest.raises(stretto.OptionError, match="KEEP and AFTER MATCH leave one match"):
         list(stretto.match_sets(sase, row))
