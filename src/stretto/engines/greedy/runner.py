@@ -174,8 +174,8 @@ class GreedyRunner(TimedIntake):
 
     @property
     def idle(self) -> bool:
-        """Whether no start is open."""
-        return not self.state.starts.used.any()
+        """Whether no start is open, nor the window of a moving aggregate."""
+        return not self.state.starts.used.any() and self.open_windows is None
 
     @property
     def expires(self) -> int | float | None:
