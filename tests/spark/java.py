@@ -20,9 +20,11 @@ __all__ = ["ARCHIVE", "options"]
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
 #: A JVM that lives for minutes has no use for the second compiler: without it, Spark takes half the processor time, and has less
-#: room for compiled code than it fills. Hadoop changes modes of files by processes, which start by vfork at less cost.
+#: room for compiled code than it fills. What is called a few hundred times is not worth compiling, which took a fifth of that time.
+#: Hadoop changes modes of files by processes, which start by vfork at less cost.
 _OPTIONS = (
     "-XX:TieredStopAtLevel=1",
+    "-XX:CompileThresholdScaling=4",
     "-XX:ReservedCodeCacheSize=240m",
     "-XX:+UseSerialGC",
     "-Djdk.lang.Process.launchMechanism=VFORK",

@@ -24,10 +24,16 @@ def add_file(folder: Path, table: pa.Table, number: int) -> None:
     draft.rename(folder / f"{number:05}.parquet")
 
 
+#: What Spark reads of files with some columns: to ask it takes a job.
+_SCHEMAS: dict[pa.Schema, Any] = {}
+
+
 def read_stream(spark: Any, folder: Path) -> Any:
-    """The files as a streaming DataFrame, one a micro-batch."""
-    schema = spark.read.parquet(str(folder)).schema
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    """The files as a streaming DataFrame, one a micro-batch; their columns are those of the first."""
+    columns = pq.read_schema(min(folder.glob("*.parquet")))
+    if columns not in _SCHEMAS:
+        _SCHEMAS[columns] = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(_SCHEMAS[columns]).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def run(found: Any, checkpoint: Path, output: Path, write: Any = None) -> Any:

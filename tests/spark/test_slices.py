@@ -18,6 +18,7 @@ import pytest
 import stretto
 from stretto.columns.measured import values_of
 from stretto.errors import DataError, OptionError
+from stretto.spark.batch import plan, slices, survey
 from stretto.spark.batch.slices import ROWS_A_SLICE, Cells, Slices, cut, cut_for, unsliceable
 from stretto.spark.batch.worker import CONTEXT, REACHES, Context, run_partition
 from tests.conftest import cases, seeds
@@ -461,19 +462,23 @@ def test_keys_that_floats_make_equal(spark: Any) -> None:
 
 @pytest.mark.usefixtures("two_partitions")
 @needs_spark
-def test_slices_are_chosen_where_they_pay(spark: Any, tmp_path: Path) -> None:
-    made = spark.range(2_100_000).selectExpr(
+def test_slices_are_chosen_where_they_pay(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hundredth of the events that pay."""
+    for module in (slices, plan):
+        monkeypatch.setattr(module, "ROWS_A_SLICE", ROWS_A_SLICE // 100)
+    monkeypatch.setattr(survey, "SMALL", survey.SMALL // 100)
+    made = spark.range(21_000).selectExpr(
         "if(id % 50 = 0, 'A', 'B') AS type", "id AS t", "id % 7 AS k", "uuid() AS more"
     )
-    made.write.option("maxRecordsPerFile", 300_000).parquet(str(tmp_path / "many"))
+    made.write.option("maxRecordsPerFile", 3_000).parquet(str(tmp_path / "many"))
     many = spark.read.parquet(str(tmp_path / "many"))
     query = "SELECT * FROM S WHERE A ; B WITHIN 3 [t]"
     text = stretto.spark.explain(many, query, time="t")
     assert "cut into 4 time slices; each reads one window before it as context" in text
     assert "columns    type, t" in text.replace(", k, more", "")
-    assert stretto.spark.match(many, query, time="t", output="summary").count() == 2_100_000 // 50 * 3
+    assert stretto.spark.match(many, query, time="t", output="summary").count() == 21_000 // 50 * 3
     assert "not cut in time: slices=1" in stretto.spark.explain(many, query, time="t", slices=1)
-    long = stretto.spark.explain(many, "SELECT * FROM S WHERE A ; B WITHIN 1900000 [t]", time="t")
+    long = stretto.spark.explain(many, "SELECT * FROM S WHERE A ; B WITHIN 19000 [t]", time="t")
     assert "the window reaches over too many of the events" in long
     few = stretto.spark.explain(many.limit(5), query, time="t")
     assert "not cut in time: the events are few" in few
