@@ -147,7 +147,7 @@ def _matched(query: stretto.Query, events: pa.Table, one: Case) -> list[dict[str
     """What a matcher gives of events in order."""
     events = events.sort_by(NUMBER)
     numbers = events.column(NUMBER).to_pylist()
-    found = totals.fed(query, replace(one, events=events), [], snapshots=False, capacity=64)
+    found = totals.fed(query, replace(one, events=events), [], [], capacity=64)
     return [numbered(row, numbers) for row in found.to_pylist()]
 
 

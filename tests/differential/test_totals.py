@@ -81,7 +81,9 @@ def check(seed: int) -> int:
     choose = random.Random(seed)
     size = events.num_rows
     for cuts in ([], sorted(choose.sample(range(1, size), 3)), sorted(choose.sample(range(1, size), size // 2))):
-        table = totals.fed(compiled, one, cuts, snapshots=bool(cuts) and choose.random() < 0.5, capacity=1)
+        table = totals.fed(
+            compiled, one, cuts, [*cuts, one.events.num_rows] if cuts and choose.random() < 0.5 else [], capacity=1
+        )
         totals.assert_rows(one, table, right)
     return len(right)
 

@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from typing import Any
 

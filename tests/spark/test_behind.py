@@ -93,7 +93,7 @@ def test_duplicates_and_joins_behind_a_match(spark: Any, tmp_path: Path, size: i
 
 @pytest.mark.usefixtures("two_partitions")
 @pytest.mark.parametrize(
-    ("first", "size"), [(SILENCE, 20), *seeds((PAIRS, 20), (PAIRS, 7), (PAIRS, 1000), (SILENCE, 15), (SILENCE, 1000))]
+    ("first", "size"), [(SILENCE, 40), *seeds((PAIRS, 20), (PAIRS, 7), (PAIRS, 1000), (SILENCE, 15), (SILENCE, 1000))]
 )
 def test_a_match_behind_a_match(spark: Any, tmp_path: Path, first: str, size: int) -> None:
     seed = random.randrange(10**6)
@@ -154,7 +154,7 @@ def test_windows_in_modes_that_show_them_before_they_end(
     assert max(row["count"] for row in spark.table(name).collect()) == 3
 
 
-@pytest.mark.parametrize("size", [8, *seeds(1000, 1, 3)])
+@pytest.mark.parametrize("size", [13, *seeds(1000, 1, 3, 8)])
 def test_what_ends_at_a_watermark_is_in_time_for_what_stands_behind(spark: Any, tmp_path: Path, size: int) -> None:
     """Times are whole seconds, so that watermarks are where matches end; Spark takes what lies there for late."""
     from pyspark.sql import functions as F
