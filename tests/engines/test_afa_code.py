@@ -246,15 +246,19 @@ def small(*expressions: p.Expression) -> bool:
     return not any(p.computes(one) or p.calls(one) for one in expressions)
 
 
+#: Code that calls functions of the user's own is compiled by each process, which takes seconds: such arcs have code to themselves.
+CALLS = pytest.mark.parametrize("calls", [False, True])
+
+
+@CALLS
 @pytest.mark.parametrize("keep_all", [False, True])
 @pytest.mark.parametrize("seed", seeds(0, 1))
-def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool) -> None:
+def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool, calls: bool) -> None:
     choice = Seeded(seed)
     given = worlds(choice, 60)
     conditions = []
-    for one in fences(choice, 40)[
-        keep_all::2
-    ]:  # what all is kept for changes no condition's code, which takes seconds to compile
+    half = fences(choice, 40)[keep_all::2]  # what all is kept for changes no condition's code
+    for one in (one for one in half if bool(p.calls(one)) == calls):
         # What whole columns compute is no matter of this test, and an overflow there is an error of the whole batch.
         code = AfaCode(EVENTS, REGISTER)
         code.add(Arc("a", "q0", "q1", one))
@@ -277,12 +281,13 @@ def test_fences_hold_as_they_are_defined(seed: int, keep_all: bool) -> None:
     assert faults < len(given) * len(arcs) / 5
 
 
+@CALLS
 @pytest.mark.parametrize("seed", seeds(1000, 1))
-def test_transfers_give_what_they_are_defined_to(seed: int) -> None:
+def test_transfers_give_what_they_are_defined_to(seed: int, calls: bool) -> None:
     choice = Seeded(seed)
     given = worlds(choice, 60)
     code = AfaCode(EVENTS, REGISTER)
-    rows = transfers(choice, 25)
+    rows = [row for row in transfers(choice, 25) if any(map(p.calls, row)) == calls]
     arcs = [code.add(Arc("a", "q0", "q1", None, one)) for one in rows]
     world = World(code, [event for event, _ in given])
     for at, (event, register) in enumerate(given):
