@@ -123,8 +123,8 @@ def test_what_no_replay_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(QueryError, match="unknown attribute 'u'") as wrong:
         replay.put("p", "SELECT * FROM S WHERE A AS a FILTER a[u > 1]")
     assert wrong.value.span is not None
-    with pytest.raises(OptionError, match="KEEP"):
-        replay.put("p", "PATTERN SEQ(A a, B b) WITHIN 5 KEEP LONGEST")
+    with pytest.raises(OptionError, match="ORDER BY"):
+        replay.put("p", "PATTERN SEQ(A a, B b) WITHIN 5 ORDER BY sum(b.t) LIMIT 1")
     for name in ("", " ", "x" * 101):
         with pytest.raises(OptionError, match="needs a name"):
             replay.put(name, QUERIES[0])

@@ -57,6 +57,7 @@ def explain(text: str, error: UnexpectedInput, what: str) -> Mistake:
         or _arrow(found)
         or _misspelt_before(found)
         or _aggregate(found)
+        or _without_window(found)
         or _conditions_in_where(found)
         or _between_events(found)
         or _without_brackets(found)
@@ -115,6 +116,18 @@ def _aggregate(found: d.Unexpected) -> Mistake | None:
         found.span,
         "SASE+ has some: PATTERN SEQ(A+ a[], B b) WHERE … { count(a[]) > 1 and sum(a[].x) > 9 }, MATCH_RECOGNIZE also "
         "COUNT(DISTINCT A.x); in CEQL A{2,} counts events",
+    )
+
+
+def _without_window(found: d.Unexpected) -> Mistake | None:
+    """``a[count(DISTINCT x) > 1]``: an aggregate that does not say of which events."""
+    if found.expected != {"OVER"}:
+        return None
+    return Mistake(
+        "CEQL asks each event by itself, and this aggregate does not say over which others it goes",
+        found.span,
+        "write count(x) OVER 1 minute, of the latest events of the step; SASE+ adds up over a repetition: PATTERN SEQ(A+ a[], B b) "
+        "WHERE … { count(a[]) > 1 }",
     )
 
 
