@@ -297,3 +297,16 @@ def test_description() -> None:
 def test_a_negative_index_is_out_of_bounds() -> None:
     with pytest.raises(IndexError):
         cells._look_up(np.full(1, -1), np.zeros(4, np.int32), np.zeros(1, np.int32))
+
+
+def test_a_constant_between_two_columns() -> None:
+    """Each of them is asked for, whatever their types."""
+    table = pa.table(
+        {"type": ["A"] * 4, "low": [1, 6, 1, None], "high": [9, 9, 3, 9], "s": list("acaa"), "e": list("cdaz")}
+    )
+    for asked, right in (
+        (p.Between(p.Constant(5), p.Attribute("low"), p.Attribute("high")), [True, False, False, False]),
+        (p.Between(p.Constant("b"), p.Attribute("s"), p.Attribute("e")), [True, False, False, True]),
+    ):
+        classifier = Classifier([Guard("A", None, (asked,))], Schema.of(table.schema))
+        assert [classifier.vectors[one] == 1 for one in classifier.classify(table)] == right

@@ -527,5 +527,6 @@ def single_column(atom: p.Predicate) -> str | None:
         operand: p.Operand | None = atom.operand
     else:
         told = [p.against_constant(one) for one in p.comparisons(atom)]
-        operand = None if None in told or told[0] is None else told[0][1]
+        operands = {None if one is None else one[1] for one in told}  # two of ``5 BETWEEN low AND high``
+        operand = operands.pop() if len(operands) == 1 else None
     return operand.name if isinstance(operand, p.Attribute) else None

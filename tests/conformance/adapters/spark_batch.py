@@ -17,7 +17,7 @@ from tests.conftest import SHARE
 
 TIES, TIME = "outputs of automata tell events by their times", "a plan takes half a second: one in three is run"
 ONE_IN = 1 if SHARE == "all" else 6
-SKIPS = {TIES: 1} | ({} if ONE_IN == 1 else {TIME: 375})
+SKIPS = {TIES: 1} | ({} if ONE_IN == 1 else {TIME: 376})
 
 
 def why_not(vector: Vector) -> str:
