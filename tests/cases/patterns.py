@@ -359,15 +359,9 @@ def _alike(choose: Seeded, by: tuple[str, ...]) -> Callable[[], str]:
     return lambda: f"SELECT {shape.format(asked(), asked(), i=choose.one_of(ITEMS), how=how)}{tail}"
 
 
-def mixture(seed: int, *, totals: int = 40) -> PatternCase:
-    """A case of patterns in all languages, of which some wait for time to pass; the stream may be finished at the end.
-
-    ``totals``: in how many of a hundred cases some patterns count and add up.
-    """
-    choose = Seeded(seed)
-    events = _many_events(choose)
-    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
-    options = {
+def _options(choose: Seeded, by: tuple[str, ...]) -> dict[str, Any]:
+    """The options of a set whose patterns are in several languages."""
+    return {
         "time": "t",
         "stream": None,
         "by": by,
@@ -377,6 +371,17 @@ def mixture(seed: int, *, totals: int = 40) -> PatternCase:
         "capacity": choose.one_of([1, 1, 1 << 10]),
         "time_unit": "s",
     }
+
+
+def mixture(seed: int, *, totals: int = 40) -> PatternCase:
+    """A case of patterns in all languages, of which some wait for time to pass; the stream may be finished at the end.
+
+    ``totals``: in how many of a hundred cases some patterns count and add up.
+    """
+    choose = Seeded(seed)
+    events = _many_events(choose)
+    by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
+    options = _options(choose, by)
     queries = [_other(choose, by, max(9, seed % 10_000 // 20)) for _ in range(choose.integer(2, 8))]
     if choose.chance(50):
         queries += [clause(choose, by, "t") for _ in range(choose.integer(1, 3))]
@@ -395,16 +400,7 @@ def keeping(seed: int) -> PatternCase:
     choose = Seeded(seed)
     events = _many_events(choose)
     by: tuple[str, ...] = choose.one_of([(), (), ("k",)])
-    options = {
-        "time": "t",
-        "stream": None,
-        "by": by,
-        "positions": True,
-        "output": choose.one_of(["events", "events", "positions"]),
-        "valuations": False,
-        "capacity": choose.one_of([1, 1, 1 << 10]),
-        "time_unit": "s",
-    }
+    options = _options(choose, by)
     queries = [_kept(choose, by) for _ in range(choose.integer(2, 6))]
     queries += [_other(choose, by, 9) for _ in range(choose.integer(0, 2))]
     actions = _actions(choose, events, "t", queries, [f"p{n}" for n in range(9)], 12)

@@ -52,13 +52,12 @@ class Queued(NamedTuple):
 
 
 class Tallies(NamedTuple):
-    """By key, but for ``several``."""
+    """By key; of what comes of an event, by event."""
 
     events: I64  #: how many are in the window, with a value or not
     counted: I64
     high: I64
     low: I64
-    several: I64  #: by pair: how many events of the window have it
 
 
 class Folded(NamedTuple):
@@ -81,12 +80,15 @@ class Lists(NamedTuple):
 
 
 @jit
-def tally(floor: I64, first: int, gone: int, distinct: bool, queue: Queued, tallies: Tallies, out: Tallies) -> None:
+def tally(floor: I64, first: int, gone: int, queue: Queued, tallies: Tallies, several: I64, out: Tallies) -> None:
     """Let events come one by one, each behind those that leave with it; ``out`` is what there is then of its key.
+
+    ``several``: by pair, how many events of the window have it; empty where equal values count as often as they come.
 
     Event i comes as number ``first + i`` of the queue, whose number ``floor[i]`` is the first that stays, ``gone`` the first that is
     there. Invariant: ``tallies`` is of the events from ``gone`` to the last one that came. O(1) an event, amortized.
     """
+    distinct = several.size > 0
     for i in range(floor.size):
         while gone < floor[i]:
             key, pair = queue.key[gone], queue.pair[gone]
@@ -94,8 +96,8 @@ def tally(floor: I64, first: int, gone: int, distinct: bool, queue: Queued, tall
             if pair >= 0:
                 last = True
                 if distinct:
-                    tallies.several[pair] -= 1
-                    last = tallies.several[pair] == 0
+                    several[pair] -= 1
+                    last = several[pair] == 0
                 if last:
                     tallies.counted[key] -= 1
                 tallies.high[key] -= queue.high[gone]
@@ -106,8 +108,8 @@ def tally(floor: I64, first: int, gone: int, distinct: bool, queue: Queued, tall
         if pair >= 0:
             new = True
             if distinct:
-                new = tallies.several[pair] == 0
-                tallies.several[pair] += 1
+                new = several[pair] == 0
+                several[pair] += 1
             if new:
                 tallies.counted[key] += 1
             tallies.high[key] += queue.high[first + i]
@@ -127,6 +129,23 @@ def _both(how: int, left: Any, right: Any) -> Any:
     if how == MIN:
         return min(left, right)
     return max(left, right)
+
+
+@inlined
+def _link(event: int, key: int, folded: Folded, lists: Lists) -> None:
+    """An event becomes the newest with a value of its key."""
+    newest = lists.newest[key]
+    folded.before[event] = newest
+    if newest >= 0:
+        folded.behind[newest] = event
+    lists.newest[key] = event
+
+
+@inlined
+def _add(how: int, value: Any, key: int, lists: Lists) -> None:
+    """The newer list of a key gets a value."""
+    lists.sum[key] = value if lists.newer[key] == 0 else _both(how, lists.sum[key], value)
+    lists.newer[key] += 1
 
 
 @jit
@@ -156,14 +175,8 @@ def fold(floor: I64, first: int, gone: int, how: int, queue: Queued, folded: Fol
         event = first + i
         key = queue.key[event]
         if queue.pair[event] >= 0:
-            value = folded.value[event]
-            newest = lists.newest[key]
-            folded.before[event] = newest
-            if newest >= 0:
-                folded.behind[newest] = event
-            lists.newest[key] = event
-            lists.sum[key] = value if lists.newer[key] == 0 else _both(how, lists.sum[key], value)
-            lists.newer[key] += 1
+            _link(event, key, folded, lists)
+            _add(how, folded.value[event], key, lists)
         older = lists.first[key]
         if older >= 0 and lists.newer[key] > 0:
             out[i] = _both(how, folded.fold[older], lists.sum[key])
@@ -178,19 +191,14 @@ def refold(how: int, older: Bits, queue: Queued, folded: Folded, lists: Lists) -
     """Make the lists of the events that are there, ``older`` being those of older lists, as :func:`fold` made them. O(events)."""
     for event in range(older.size):
         if queue.pair[event] >= 0:
-            key, value = queue.key[event], folded.value[event]
-            newest = lists.newest[key]
-            folded.before[event] = newest
-            if newest >= 0:
-                folded.behind[newest] = event
-            lists.newest[key] = event
+            key = queue.key[event]
+            _link(event, key, folded, lists)
             if older[event]:
                 lists.last[key] = event
                 if lists.first[key] < 0:
                     lists.first[key] = event
             else:
-                lists.sum[key] = value if lists.newer[key] == 0 else _both(how, lists.sum[key], value)
-                lists.newer[key] += 1
+                _add(how, folded.value[event], key, lists)
     for event in range(older.size - 1, -1, -1):
         if older[event] and queue.pair[event] >= 0:
             value = folded.value[event]
@@ -231,6 +239,7 @@ class MovingColumn:
         self.gone = self.come = self.base = 0
         self._looked_at, self._kept = 0, 0  #: what had come when keys were last looked through, and how many were kept
         self.queue, self.tallies = store.zeros(Queued, 1), store.zeros(Tallies, 1)
+        self.several = np.zeros(int(self.distinct), np.int64)
         self.folded = store.zeros(Folded, 1, value=self.kind, fold=self.kind)
         self.lists = self._lists(1)
 
@@ -252,7 +261,7 @@ class MovingColumn:
         """Bytes that it holds."""
         tables = self.keys.nbytes + (0 if self.pairs is None else self.pairs.nbytes)
         measured = self.measured.values.nbytes + self.measured.positions.nbytes
-        return tables + measured + store.bytes_of(self.queue, self.tallies, self.folded, self.lists)
+        return tables + measured + store.bytes_of(self.queue, self.tallies, [self.several], self.folded, self.lists)
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -262,7 +271,7 @@ class MovingColumn:
     def trial(self) -> MovingColumn:
         """One that goes on from here, and leaves this one as it is."""
         other = copy.copy(self)
-        for name in ("keys", "pairs", "measured", "queue", "tallies", "folded", "lists"):
+        for name in ("keys", "pairs", "measured", "queue", "tallies", "several", "folded", "lists"):
             setattr(other, name, copy.deepcopy(getattr(self, name)))
         return other
 
@@ -300,7 +309,7 @@ class MovingColumn:
             whole = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
             self.queue.high[there], self.queue.low[there] = whole >> 32, whole & 0xFFFFFFFF
         out, folds = store.zeros(Tallies, count), np.zeros(count, self.kind)
-        tally(floor, now, self.gone - self.base, self.distinct, self.queue, self.tallies, out)
+        tally(floor, now, self.gone - self.base, self.queue, self.tallies, self.several, out)
         if self.how is not None:
             known = values.cast(pa.from_numpy_dtype(self.kind)).fill_null(0)
             self.folded.value[there] = known.to_numpy(zero_copy_only=False)
@@ -351,25 +360,25 @@ class MovingColumn:
             self._move_up()
         size = self.come - self.base + count
         self.queue = store.with_room(self.queue, size)
-        keys, several = len(self.keys), self.tallies.several
+        self.tallies = store.with_room(self.tallies, len(self.keys))
         if self.pairs is not None:
-            several = roomy(several, len(self.pairs))
-        self.tallies = store.with_room(self.tallies._replace(several=several[:0]), keys)._replace(several=several)
+            self.several = roomy(self.several, len(self.pairs))
         if self.how is not None:
             self.folded = store.with_room(self.folded, size)
-            if self.lists.first.size < keys:
+            if self.lists.first.size < len(self.keys):
                 self.lists = store.over(self.lists, self._lists(self.tallies.events.size))
 
     def _move_up(self) -> None:
         """The first event that is there gets the first place; half of the arrays is free, so that this costs O(1) an event."""
         gone, there = self.gone - self.base, slice(self.gone - self.base, self.come - self.base)
         self.base = self.gone
-        for array in (*self.queue, *(self.folded if self.how is not None else ())):
+        for array in (*self.queue, *(() if self.how is None else self.folded)):
             array[: there.stop - there.start] = array[there].copy()
-        self.folded.before[:] -= gone
-        self.folded.behind[:] -= gone
-        for array in (self.lists.first, self.lists.last, self.lists.newest):
-            array[array >= 0] -= gone
+        if self.how is not None:
+            self.folded.before[:] -= gone
+            self.folded.behind[:] -= gone
+            for array in (self.lists.first, self.lists.last, self.lists.newest):
+                array[array >= 0] -= gone
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
@@ -383,18 +392,16 @@ class MovingColumn:
         if self.key_names and 2 * np.count_nonzero(alive) < alive.size:
             renamed, rows = self.keys.keep(alive), np.flatnonzero(alive)
             self.queue.key[there] = renamed[self.queue.key[there]]
-            tallies = self.tallies
-            by_key = tallies._replace(several=tallies.events)
-            self.tallies = Tallies(*(_some(array, rows) for array in by_key))._replace(several=tallies.several)
+            self.tallies = Tallies(*(_some(array, rows) for array in self.tallies))
             if self.how is not None:
                 kept = Lists(*(array[rows] for array in self.lists))
                 self.lists = store.over(kept, self._lists(self.tallies.events.size))
         if self.pairs is not None:
-            alive = self.tallies.several[: len(self.pairs)] > 0
+            alive = self.several[: len(self.pairs)] > 0
             if 2 * np.count_nonzero(alive) < alive.size:
                 renamed, known = self.pairs.keep(alive), self.queue.pair[there] >= 0
                 self.queue.pair[there] = np.where(known, renamed[self.queue.pair[there]], NONE)
-                self.tallies = self.tallies._replace(several=_some(self.tallies.several, np.flatnonzero(alive)))
+                self.several = _some(self.several, np.flatnonzero(alive))
         self._kept = len(self.keys) + (0 if self.pairs is None else len(self.pairs))
 
     # -- state --------------------------------------------------------------------------------------------------------
@@ -431,10 +438,10 @@ class MovingColumn:
         self._make_room(0)
         there, known = slice(0, key.size), pair >= 0
         self.queue.key[there], self.queue.pair[there] = key, pair
-        several = np.bincount(pair[known], minlength=1) if self.distinct else np.zeros(1, np.int64)
         counted = key[known]
         if self.distinct:
-            counted = key[known][np.unique(pair[known], return_index=True)[1]]
+            self.several = np.bincount(pair[known], minlength=max(1, pairs))
+            counted = counted[np.unique(pair[known], return_index=True)[1]]
         room = max(1, len(self.keys))
         high, low = np.zeros(room, np.int64), np.zeros(room, np.int64)
         if self.adds:
@@ -442,7 +449,7 @@ class MovingColumn:
                 getattr(self.queue, name)[there] = section.numbers(name, size=key.size)
                 np.add.at(added, counted, section.arrays[name][known])
         events, held = np.bincount(key, minlength=room), np.bincount(counted, minlength=room)
-        self.tallies = Tallies(events, held, high, low, roomy(several, pairs))
+        self.tallies = Tallies(events, held, high, low)
         if self.how is not None:
             value, older = section.arrays["value"].astype(self.kind), section.arrays["older"].astype(np.bool_)
             if not value.size == older.size == key.size:
